@@ -1,0 +1,143 @@
+"""Lives in bulk: the only place that vmaps, jits, shards and cuts into chunks."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.custom_batching import custom_vmap
+from jax.sharding import Mesh, PartitionSpec
+
+from mwjax import episode, registry
+from mwjax.config import Config, Params
+from mwjax.types import InputError, Pytree, Trace
+
+BATCH_BYTES = 1 << 18
+"""Counters of one batch of lives that still sit in a core's cache; more lives make more batches, not bigger ones."""
+
+
+def simulate(config: Config, params: Params, key: Array) -> Trace:
+    """The life of one agent. Pure: jit it, vmap it over keys and over any leaf of params.
+
+    `key` is a threefry key whose data is (root seed, seed): `jax.random.wrap_key_data([root, i])` is life i of `run`.
+    """
+    if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key) or jax.random.key_impl(key) != "threefry2x32":
+        raise InputError("key: must be a threefry2x32 key, jax.random.wrap_key_data(uint32 [root seed, seed])")
+    root, seed = jax.random.key_data(key)
+    return _life(config)(jax.tree.map(jnp.asarray, params), root, seed)
+
+
+@functools.lru_cache(maxsize=256)
+def _life(config: Config) -> Callable[[Params, Array, Array], Trace]:
+    """One life as a function of (params, root, seed) whose batches run with the life axis last."""
+    parts = registry.parts(config)
+
+    def kernel(params: Params, root: Array, seed: Array) -> Trace:
+        return _move(episode.live(config, parts, params, root, seed), -1, 0)
+
+    @custom_vmap
+    def life(params: Params, root: Array, seed: Array) -> Trace:
+        one = jax.tree.map(lambda x: x[..., None], params)._replace(checkpoints=params.checkpoints)
+        return jax.tree.map(lambda x: x[0], kernel(one, root[None], seed[None]))
+
+    @life.def_vmap
+    def batch(size: int, batched: Pytree, params: Params, root: Array, seed: Array) -> tuple[Trace, Pytree]:
+        many, many_root, many_seed = batched
+        if many.checkpoints:
+            out = jax.lax.map(lambda x: life(*x), _spread(size, batched, (params, root, seed)))
+        else:
+            last = jax.tree.map(lambda x, b: jnp.moveaxis(x, 0, -1) if b else x[..., None], params, many)
+            root = root if many_root else jnp.broadcast_to(root, (size,))
+            seed = seed if many_seed else jnp.broadcast_to(seed, (size,))
+            out = kernel(last._replace(checkpoints=params.checkpoints), root, seed)
+        return out, jax.tree.map(lambda _: True, out)
+
+    return life
+
+
+def _move(tree: Pytree, source: int, target: int) -> Pytree:
+    return jax.tree.map(lambda x: jnp.moveaxis(x, source, target), tree)
+
+
+def _spread(size: int, batched: Pytree, tree: Pytree) -> Pytree:
+    return jax.tree.map(lambda x, b: x if b else jnp.broadcast_to(x, (size, *x.shape)), tree, batched)
+
+
+class Batch(NamedTuple):
+    """Results of consecutive lives, NumPy arrays with the lives in front."""
+
+    start: int
+    trace: Trace
+
+
+def batch_size(config: Config, num_devices: int = 1) -> int:
+    """Lives of one chunk: as many as keep the counters in cache, a multiple of 32, on every device."""
+    fit = BATCH_BYTES // (8 * config.num_memories)
+    return num_devices * max(32, min(1024, fit // 32 * 32))
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled(config: Config, varied: tuple[str, ...], devices: tuple[jax.Device, ...]) -> Callable[..., Trace]:
+    """jit of a chunk of lives, sharded over devices: (params, root, seeds) -> Trace with lives in front."""
+    axes = Params(**{name: 0 if name in varied else None for name in Params._fields})
+    one = lambda params, root, seed: simulate(config, params, jax.random.wrap_key_data(jnp.stack([root, seed])))
+    lives = jax.vmap(one, in_axes=(axes, None, 0))
+    if len(devices) > 1:
+        mesh, over = Mesh(np.asarray(devices), ("life",)), PartitionSpec("life")
+        specs = Params(**{name: over if name in varied else PartitionSpec() for name in Params._fields})
+        lives = jax.shard_map(
+            lives, mesh=mesh, in_specs=(specs, PartitionSpec(), over), out_specs=over, check_vma=False
+        )
+    return jax.jit(lives)
+
+
+def compile_chunk(
+    config: Config, params: Params, lives: int, devices: Sequence[jax.Device], varied: tuple[str, ...] = ()
+) -> Callable[[Params, np.uint32, np.ndarray], Trace]:
+    """Compile the program of one chunk ahead of its run, so that compile time is known apart."""
+    rows = {name: np.repeat(getattr(params, name)[:1], lives, axis=0) for name in varied}
+    shapes = (params._replace(**rows), np.uint32(0), np.zeros(lives, np.uint32))
+    return _compiled(config, varied, tuple(devices)).lower(*shapes).compile()
+
+
+def run_lives(
+    config: Config,
+    params: Params,
+    seeds: np.ndarray,
+    *,
+    root_seed: int = 0,
+    varied: tuple[str, ...] = (),
+    chunk: int | None = None,
+    devices: Sequence[jax.Device] | None = None,
+) -> Iterator[Batch]:
+    """Simulate len(seeds) lives in chunks of equal shape (the last one padded); the next runs while one is handed over.
+
+    The fields of `params` named in `varied` carry a leading axis of len(seeds): one value a life.
+    """
+    devices = tuple(devices or jax.local_devices())
+    total, seeds = len(seeds), np.asarray(seeds, np.uint32)
+    chunk = min(chunk or batch_size(config, len(devices)), max(total, 1))
+    chunk += -chunk % len(devices)
+    compiled = compile_chunk(config, params, chunk, devices, varied)
+
+    def launch(start: int) -> Trace:
+        index = np.minimum(np.arange(start, start + chunk), total - 1)
+        rows = {name: getattr(params, name)[index] for name in varied}
+        return compiled(params._replace(**rows), np.uint32(root_seed), seeds[index])
+
+    def fetch(start: int, trace: Trace) -> Batch:
+        return Batch(start, jax.tree.map(lambda x: np.asarray(x)[: total - start], trace))
+
+    waiting: tuple[int, Trace] | None = None
+    for start in range(0, total, chunk):
+        following = (start, launch(start))
+        if waiting is not None:
+            yield fetch(*waiting)
+        waiting = following
+    if waiting is not None:
+        yield fetch(*waiting)

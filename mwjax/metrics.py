@@ -1,0 +1,116 @@
+"""Pure reductions over the memories of a life, taken at checkpoints: arrays are [..., memory, life] -> [..., life]."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mwjax.config import Params
+from mwjax.types import LABELS, TRUTHS, UTILITY_ONE
+
+QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
+PAIRWISE_MEMORIES = 512
+"""Up to so many memories, ranks by counting all pairs are faster than sorting, and exact in integers."""
+
+
+class Order(NamedTuple):
+    """How many of the memories lie strictly below and strictly above each one, int32 [..., memory, life]."""
+
+    below: Array
+    above: Array
+
+    def ranks(self) -> Array:
+        """Average ranks, doubled and centred: 2 rank - (N + 1), int32."""
+        return self.below - self.above
+
+
+def order(values: Array) -> Order:
+    """Rank [..., memory, life] along memory; ties share."""
+    if values.shape[-2] <= PAIRWISE_MEMORIES:
+        mine, other = values[..., :, None, :], values[..., None, :, :]
+        return Order((mine > other).sum(-2, dtype=jnp.int32), (mine < other).sum(-2, dtype=jnp.int32))
+    rows = jnp.moveaxis(values, -2, -1)
+    flat = rows.reshape(-1, rows.shape[-1])
+    search = lambda side: jax.vmap(lambda x: jnp.searchsorted(jnp.sort(x), x, side=side))(flat)
+    back = lambda x: jnp.moveaxis(x.astype(jnp.int32).reshape(rows.shape), -1, -2)
+    return Order(back(search("left")), back(jnp.int32(rows.shape[-1]) - search("right").astype(jnp.int32)))
+
+
+def spearman(ranks: Array, truth_ranks: Array) -> Array:
+    """Spearman's rank correlation of two centred rankings, float32 [..., life]; 0 where one is constant."""
+    dtype = jnp.int32 if ranks.shape[-2] <= 1024 else jnp.float32
+    a, b = ranks.astype(dtype), truth_ranks.astype(dtype)
+    dot = lambda x, y: (x * y).sum(-2, dtype=dtype).astype(jnp.float32)
+    scale = jnp.sqrt(dot(a, a)) * jnp.sqrt(dot(b, b))
+    return jnp.where(scale > 0, dot(a, b) / jnp.where(scale > 0, scale, jnp.float32(1)), jnp.float32(0))
+
+
+def rmse(worth: Array, p_plus: Array) -> Array:
+    """Root mean square of worth - p+ over the memories."""
+    return jnp.sqrt(jnp.square(worth - p_plus).mean(-2))
+
+
+def quantiles(values: Array, ordered: Order) -> Array:
+    """Lower empirical quantiles (the floor(q (N - 1))-th smallest), [..., memory, life] -> [quantile, ..., life]."""
+    size = values.shape[-2]
+    at = lambda position: jnp.where(
+        (ordered.below <= position) & (jnp.int32(size) - ordered.above > position), values, jnp.iinfo(values.dtype).min
+    ).max(-2)
+    return jnp.stack([at(jnp.int32(int(q * (size - 1)))) for q in QUANTILES])
+
+
+def classify(params: Params, value: Array) -> Array:
+    """0 low (value <= theta_low), 1 mixed, 2 high (value >= theta_high): indices into TRUTHS."""
+    return jnp.where(value <= params.theta_low, 0, jnp.where(value >= params.theta_high, 2, 1)).astype(jnp.int32)
+
+
+def label(params: Params, worth: Array, evidence: Array) -> Array:
+    """Indices into LABELS: as `classify`, or 3 (uncertain) while evidence < min_evidence."""
+    uncertain = jnp.int32(LABELS.index("uncertain"))
+    return jnp.where(evidence >= params.min_evidence, classify(params, worth), uncertain)
+
+
+def label_count(labels: Array, truth: Array) -> Array:
+    """Confusion counts: labels [..., memory, life], truth classes [memory, life] -> int32 [true, label, ..., life]."""
+    hits = lambda t, l: ((truth == t) & (labels == l)).sum(-2, dtype=jnp.int32)
+    return jnp.stack([jnp.stack([hits(t, l) for l in range(len(LABELS))]) for t in range(len(TRUTHS))])
+
+
+class Truth(NamedTuple):
+    """What worth is held against, computed once a life."""
+
+    ranks: Array  # int32 [memory, life], of the utilities
+    p_plus: Array  # float32 [memory, life]
+    classes: tuple[Array, Array]  # int32 [memory, life] each, by p+ and by utility
+
+
+def truth(params: Params, utility: Array, p_plus: Array) -> Truth:
+    """Prepare the truth of a life from its utilities (uint32, 24-bit) and p+."""
+    value = utility.astype(jnp.float32) * jnp.float32(1 / UTILITY_ONE)
+    return Truth(order(utility).ranks(), p_plus, (classify(params, p_plus), classify(params, value)))
+
+
+def measure(
+    names: tuple[str, ...], params: Params, worth: Array, evidence: Array, known: Truth, mean_success: Array
+) -> dict[str, Array]:
+    """The named metrics at one checkpoint; worth is [estimator, memory, life].
+
+    spearman, rmse: float32 [estimator, life]. label_count: int32 [scale, true, label, estimator, life].
+    evidence_quantile: int32 [quantile, life]. mean_success: float32 [life], cumulative.
+    """
+    found: dict[str, Array] = {}
+    if "spearman" in names:
+        found["spearman"] = jnp.stack([spearman(order(one).ranks(), known.ranks) for one in worth])
+    if "rmse" in names:
+        found["rmse"] = rmse(worth, known.p_plus)
+    if "label_count" in names:
+        labels = label(params, worth, evidence)
+        found["label_count"] = jnp.stack([label_count(labels, classes) for classes in known.classes])
+    if "evidence_quantile" in names:
+        found["evidence_quantile"] = quantiles(evidence, order(evidence))
+    if "mean_success" in names:
+        found["mean_success"] = mean_success
+    return found

@@ -1,0 +1,86 @@
+"""Names -> factories. A factory takes the Config and returns a component; a stranger's comes by `package.module:name`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from mwjax import estimators, retrieval, worlds
+from mwjax.config import Component, Config, nearest
+from mwjax.episode import Parts
+from mwjax.types import InputError
+
+Factory = Callable[[Config], Any]
+
+ESTIMATORS: dict[str, Factory] = {
+    "memory_worth": partial(estimators.counter, weight="uniform"),
+    "memory_worth_score": partial(estimators.counter, weight="score"),
+    "memory_worth_score_normalised": partial(estimators.counter, weight="score_normalised"),
+    "memory_worth_oracle": partial(estimators.counter, weight="oracle"),
+    "memory_worth_oracle_raw": partial(estimators.counter, weight="oracle_raw"),
+    "beta": partial(estimators.counter, weight="uniform", prior=True),
+    "never_updated": partial(estimators.counter, weight="none"),
+}
+RETRIEVAL: dict[str, Factory] = {"uniform": retrieval.uniform}
+WORLDS: dict[str, Factory] = {"mean": worlds.mean}
+KINDS = {"estimators": ESTIMATORS, "retrieval": RETRIEVAL, "worlds": WORLDS}
+FIELDS = {"observers": ESTIMATORS, "actor": ESTIMATORS, "retrieval": RETRIEVAL, "outcome": WORLDS}
+
+ABOUT = {
+    "memory_worth": "hits+ / (hits+ + hits-), every retrieval weighs the same",
+    "memory_worth_score": "weights are relevance scores, uniform on [score_low, 1]",
+    "memory_worth_score_normalised": "scores divided by their sum over the retrieved set",
+    "memory_worth_oracle": "weights are true utilities divided by their sum over the set (needs the truth)",
+    "memory_worth_oracle_raw": "weights are true utilities (equals memory_worth up to rounding)",
+    "beta": "mean of the Beta(prior_a, prior_b) posterior on the same counters",
+    "never_updated": "stays at 0.5: the baseline",
+    "uniform": "every subset of num_retrieved memories equally likely",
+    "mean": "Pr[success] = mean utility of the retrieved set",
+}
+
+
+def resolve(field: str, component: Component) -> Factory:
+    """The factory behind a name, a `package.module:name` or a factory itself."""
+    if not isinstance(component, str):
+        return component
+    if ":" in component:
+        return load(component)
+    table = FIELDS[field]
+    if component not in table:
+        raise InputError(
+            f"{field} = {component!r}: must be one of {', '.join(table)}, or package.module:name{nearest(component, table)}"
+        )
+    return table[component]
+
+
+def load(path: str) -> Factory:
+    """Import `package.module:name`, a factory that takes the Config."""
+    module, _, name = path.partition(":")
+    try:
+        factory = getattr(importlib.import_module(module), name)
+    except ImportError as error:
+        raise InputError(f"--with {path}: cannot import {module!r} ({error}); give package.module:name") from error
+    except AttributeError as error:
+        raise InputError(f"--with {path}: module {module!r} has no {name!r}") from error
+    if not callable(factory):
+        raise InputError(f"--with {path}: {name!r} is not a factory (a function taking the Config)")
+    return factory
+
+
+def name_of(component: Component) -> str:
+    """How a component is called in results: its registry name, or the name of its factory."""
+    if isinstance(component, str):
+        return component.partition(":")[2] or component
+    return getattr(component, "__name__", repr(component))
+
+
+def parts(config: Config) -> Parts:
+    """Make every component the Config names."""
+    return Parts(
+        retrieval=resolve("retrieval", config.retrieval)(config),
+        outcome=resolve("outcome", config.outcome)(config),
+        observers=tuple(resolve("observers", observer)(config) for observer in config.observers),
+        actor=None if config.actor is None else config.observers.index(config.actor),
+    )

@@ -1,0 +1,68 @@
+"""The records that travel through an episode, and the glossary of axis names.
+
+Axes: `memory` (one stored item), `retrieved` (a slot of the retrieved set), `life` (one configuration and one seed),
+`checkpoint`, `estimator`. Inside the simulation the `life` axis is always the last one: elementwise code and reductions
+over the leading axis then serve one life and thousands alike, and vectorise.
+
+Truth (`utility`, p+) is stored exactly: a utility U* in [0, 1] is the integer U* x 2**24.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from jax import Array
+
+UTILITY_ONE = 1 << 24
+"""The integer that stands for a utility of 1."""
+
+TRUTHS = ("low", "mixed", "high")
+LABELS = ("low", "mixed", "high", "uncertain")
+TRUTH_SCALES = ("p_plus", "utility")
+"""What a label is judged by: the success probability p+ it estimates, or the true utility U*."""
+
+
+class InputError(ValueError):
+    """A value from outside is wrong; the message is one line that names field, value, allowed range and place."""
+
+
+class Step(NamedTuple):
+    """What is known of the current episode. A field is None until its stage has run, so no component can look ahead."""
+
+    episode: Array  # int32 [], 0-based
+    worth: Array | None = None  # float32 [memory, life], the actor's worth before the episode
+    retrieved: Array | None = None  # int32 [retrieved, life], without repetition
+    utility: Array | None = (
+        None  # uint32 [retrieved, life], true utilities of the set (24-bit); truth, not for estimators
+    )
+    score: Array | None = None  # float32 [retrieved, life], relevance of each retrieved memory
+    success: Array | None = None  # bool [life]
+
+
+class Counts(NamedTuple):
+    """Integer counters of every memory, int32 [memory, life]."""
+
+    shown: Array  # retrievals
+    evidence: Array  # retrievals whose outcome has been applied
+    successes: Array  # evidence that ended in success
+
+
+class Health(NamedTuple):
+    """Trouble met inside the compiled program, counted there and raised by the host."""
+
+    non_finite_worth: Array  # int32 [life], worth values that were NaN or infinite at a checkpoint
+
+
+class Trace(NamedTuple):
+    """What one life leaves behind (leading axes as written; a batch of lives puts its own axes in front)."""
+
+    checkpoint: Array  # int32 [checkpoint], episodes completed
+    metrics: dict[str, Array]  # see metrics.measure
+    utility: Array  # uint32 [memory], true utilities (24-bit)
+    p_plus: Array  # float32 [memory], NaN where the outcome law has no closed form
+    counts: Counts  # int32 [memory] each, after the last episode
+    worth: Array  # float32 [estimator, memory] at the last checkpoint, or [checkpoint, estimator, memory] if kept
+    health: Health
+
+
+Pytree = Any
