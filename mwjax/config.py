@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ class Config:
     keep_worth: str = "last"
 
     def __post_init__(self) -> None:
+        """Check every field at the door."""
         check_integer("num_memories", self.num_memories, 1, 1 << 20)
         check_integer("num_retrieved", self.num_retrieved, 1, min(self.num_memories, MAX_RETRIEVED))
         check_integer("num_checkpoints", self.num_checkpoints, 1, 1 << 16)
@@ -92,7 +94,7 @@ def make_params(
         raise InputError(f"checkpoints = {marks}: the Config has num_checkpoints = {config.num_checkpoints}")
     for mark in marks:
         check_integer("checkpoints", mark, 1, num_episodes)
-    if marks[-1] != num_episodes or any(a >= b for a, b in zip(marks, marks[1:], strict=False)):
+    if marks[-1] != num_episodes or any(a >= b for a, b in itertools.pairwise(marks)):
         raise InputError(f"checkpoints = {marks}: must increase and end at num_episodes = {num_episodes}")
     for name, low, high in (("utility", utility_low, utility_high), ("theta", theta_low, theta_high)):
         check_number(f"{name}_low", low, 0, 1)

@@ -52,7 +52,7 @@ def _life(config: Config) -> Callable[[Params, Array, Array], Trace]:
             out = jax.lax.map(lambda x: life(*x), _spread(size, batched, (params, root, seed)))
         else:
             last = jax.tree.map(lambda x, b: jnp.moveaxis(x, 0, -1) if b else x[..., None], params, many)
-            root = root if many_root else jnp.broadcast_to(root, (size,))
+            root = root if many_root else root[None]
             seed = seed if many_seed else jnp.broadcast_to(seed, (size,))
             out = kernel(last._replace(checkpoints=params.checkpoints), root, seed)
         return out, jax.tree.map(lambda _: True, out)

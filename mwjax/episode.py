@@ -1,7 +1,7 @@
 """The one scan body: what happens in an episode, in the order it happens.
 
-Written for many lives at once with the life axis last. An outer `lax.scan` over checkpoints holds an inner loop over the
-episodes between two of them, so that checkpoints are data and one program serves every length.
+Written for many lives at once with the life axis last. An outer `lax.scan` over checkpoints holds an inner loop over
+the episodes between two of them, so that checkpoints are data and one program serves every length.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Parts(NamedTuple):
 class State(NamedTuple):
     """What the next episode needs."""
 
-    tally: Array  # int32 [2 x memory, life]
+    tally: Array  # int32, a table of two counters a memory
     observers: tuple[Pytree, ...]
     retrieval: Pytree
     successes: Array  # int32 [life]
-    words: streams.Words  # of the coming episode: carried, so that the cipher runs once and not in every consumer
+    pairs: Array  # complex64 [pair, life], words of the coming episode: carried, so that no consumer recomputes them
 
 
 def num_pairs(parts: Parts) -> int:
@@ -44,18 +44,18 @@ def num_pairs(parts: Parts) -> int:
 
 
 def advance(
-    config: Config, parts: Parts, params: Params, utility: Array, root: Array, seed: Array, t: Array, s: State
+    config: Config, parts: Parts, params: Params, utility_table: Array, root: Array, seed: Array, t: Array, s: State
 ) -> State:
     """One episode: retrieve -> outcome -> count -> estimate."""
-    words, split = s.words.rows(), parts.retrieval.num_words
+    words, split, lives = streams.unpack(s.pairs), parts.retrieval.num_words, seed.shape[0]
     step = Step(episode=t)
     if parts.retrieval.uses_worth:
-        actor = parts.actor or 0
-        step = step._replace(worth=parts.observers[actor].worth(params, s.observers[actor], estimators.counts(s.tally)))
+        actor, counted = parts.actor or 0, estimators.counts(s.tally, lives)
+        step = step._replace(worth=parts.observers[actor].worth(params, s.observers[actor], counted))
 
     retrieved, retrieval = parts.retrieval.retrieve(params, s.retrieval, step, words[:split])
     retrieved = lax.optimization_barrier(retrieved)
-    step = step._replace(retrieved=retrieved, utility=lanes.take(utility, retrieved))
+    step = step._replace(retrieved=retrieved, utility=lanes.take(utility_table, retrieved))
     if any(observer.uses_score for observer in parts.observers):
         step = step._replace(score=worlds.scores(config, params, root, seed, step))
 
@@ -67,7 +67,7 @@ def advance(
         observers=tuple(o.update(params, state, step) for o, state in zip(parts.observers, s.observers, strict=True)),
         retrieval=retrieval,
         successes=s.successes + step.success,
-        words=streams.episode_words(root, seed, streams.EPISODE, t + 1, num_pairs(parts)),
+        pairs=streams.episode_pairs(root, seed, streams.EPISODE, t + 1, num_pairs(parts)),
     )
 
 
@@ -79,29 +79,30 @@ def begin(config: Config, parts: Parts, root: Array, seed: Array) -> State:
         observers=tuple(observer.init(lives) for observer in parts.observers),
         retrieval=parts.retrieval.init(lives),
         successes=jnp.zeros(lives, jnp.int32),
-        words=streams.episode_words(root, seed, streams.EPISODE, jnp.int32(0), num_pairs(parts)),
+        pairs=streams.episode_pairs(root, seed, streams.EPISODE, jnp.int32(0), num_pairs(parts)),
     )
 
 
 def live(config: Config, parts: Parts, params: Params, root: Array, seed: Array) -> Trace:
-    """Whole lives of (root, seed), uint32 [life] each, to a Trace with the life axis last everywhere.
+    """Whole lives of root (uint32 [1] or [life]) and seed (uint32 [life]) to a Trace with the life axis last everywhere.
 
     Leaves of `params` end in a life axis of size 1 or lives, except `checkpoints`.
     """
-    utility = worlds.utilities(config, params, root, seed)
+    lives, utility = seed.shape[0], worlds.utilities(config, params, root, seed)
+    table = lanes.table(utility)
     p_plus = parts.outcome.p_plus
     p_plus = p_plus(params, utility) if p_plus else jnp.full(utility.shape, jnp.nan, jnp.float32)
     known = metrics.truth(params, utility, p_plus)
 
     def worths(state: State) -> Array:
-        counted = estimators.counts(state.tally)
+        counted = estimators.counts(state.tally, lives)
         return jnp.stack([o.worth(params, s, counted) for o, s in zip(parts.observers, state.observers, strict=True)])
 
     def segment(state: State, bounds: tuple[Array, Array]) -> tuple[State, tuple[dict[str, Array], Array, Array]]:
         first, last = bounds
-        episode = lambda t, s: advance(config, parts, params, utility, root, seed, t, s)
+        episode = lambda t, s: advance(config, parts, params, table, root, seed, t, s)
         state = lax.fori_loop(first, last, episode, state)
-        worth, evidence = worths(state), estimators.counts(state.tally).evidence
+        worth, evidence = worths(state), estimators.counts(state.tally, lives).evidence
         mean_success = state.successes.astype(jnp.float32) / last.astype(jnp.float32)
         measured = metrics.measure(config.metrics, params, worth, evidence, known, mean_success)
         broken = (~jnp.isfinite(worth)).sum((0, 1), dtype=jnp.int32)
@@ -114,7 +115,7 @@ def live(config: Config, parts: Parts, params: Params, root: Array, seed: Array)
         metrics=measured,
         utility=utility,
         p_plus=p_plus,
-        counts=estimators.counts(state.tally),
+        counts=estimators.counts(state.tally, lives),
         worth=kept if config.keep_worth == "all" else worths(state),
         health=Health(non_finite_worth=broken.sum(0, dtype=jnp.int32)),
     )

@@ -18,14 +18,14 @@ from jax import Array
 
 from mwjax import lanes
 from mwjax.config import Config, Params
-from mwjax.types import UTILITY_ONE, Counts, Pytree, Step
+from mwjax.types import Counts, Pytree, Step
 
 
 class Estimator(NamedTuple):
     """A worth estimator."""
 
     init: Callable[[int], Pytree]
-    """(lives) -> state, arrays with the life axis last; () for none."""
+    """(lives) -> state: tables (see lanes.py) or arrays [..., life]; () for none."""
     update: Callable[[Params, Pytree, Step], Pytree]
     """(params, state, step) -> state after the outcome; deterministic."""
     worth: Callable[[Params, Pytree, Counts], Array]
@@ -34,19 +34,25 @@ class Estimator(NamedTuple):
 
 
 def new_tally(num_memories: int, lives: int, dtype: jnp.dtype = jnp.int32) -> Array:
-    """Empty counters [2 x memory, life]: failures of every memory, then successes."""
-    return jnp.zeros((2 * num_memories, lives), dtype)
+    """Empty counters: a table with two entries a memory, failures of every memory, then successes."""
+    return jnp.zeros(lives * 2 * num_memories, dtype)
 
 
 def tally(counters: Array, step: Step, weight: Array) -> Array:
     """Add `weight` ([retrieved, life] or a scalar) to the success or failure counter of each retrieved memory."""
-    num_memories = counters.shape[0] // 2
+    num_memories = counters.shape[0] // (2 * step.success.shape[0])
     return lanes.add(counters, step.retrieved + jnp.where(step.success, num_memories, 0).astype(jnp.int32), weight)
 
 
-def counts(counters: Array) -> Counts:
+def read(counters: Array, lives: int) -> tuple[Array, Array]:
+    """(failures, successes) of a tally, [memory, life] each."""
+    failures, successes = jnp.split(lanes.rows(counters, lives), 2)
+    return failures, successes
+
+
+def counts(counters: Array, lives: int) -> Counts:
     """Read the integer tally."""
-    failures, successes = jnp.split(counters, 2)
+    failures, successes = read(counters, lives)
     evidence = failures + successes
     return Counts(shown=evidence, evidence=evidence, successes=successes)
 
@@ -88,7 +94,7 @@ WEIGHTS = {
 
 
 def counter(config: Config, *, weight: str = "uniform", prior: bool = False) -> Estimator:
-    """The counter law. `weight`: uniform, none (never updated), or a key of WEIGHTS; `prior`: read out with Beta(a, b)."""
+    """The counter law. `weight`: uniform, none (never updated) or a key of WEIGHTS; `prior`: add Beta(a, b) when read."""
     unweighted = weight in ("uniform", "none")
 
     def init(lives: int) -> Pytree:
@@ -102,7 +108,7 @@ def counter(config: Config, *, weight: str = "uniform", prior: bool = False) -> 
             seen = jnp.float32(weight == "uniform")
             success, total = counts.successes.astype(jnp.float32) * seen, counts.evidence.astype(jnp.float32) * seen
         else:
-            failure, success = jnp.split(state, 2)
+            failure, success = read(state, counts.evidence.shape[-1])
             total = success + failure
         if prior:
             success, total = success + params.prior_a, total + (params.prior_a + params.prior_b)

@@ -1,31 +1,44 @@
-"""The two memory accesses of the hot loop, on arrays whose last axis is the life."""
+"""Tables: per-memory arrays that an episode touches at random places.
+
+A table is flat, one row of entries after another for every life, so that what a life touches lies together in the
+cache. Everything else is [..., life] with the lives last: elementwise code on it vectorises over lives.
+"""
 
 from __future__ import annotations
 
 import jax.numpy as jnp
 from jax import Array
 
-SEPARATE_ROWS = 16
-"""Up to so many rows are added one after the other: XLA's CPU compiler vectorises that better than one scatter."""
+SEPARATE_SLOTS = 16
+"""Up to so many slots are added one after the other: XLA's CPU compiler makes better loops of them than of one."""
 
 
-def _flat(index: Array) -> Array:
+def table(values: Array) -> Array:
+    """[entry, life] -> the same as a table, [life x entry]."""
+    return values.T.reshape(-1)
+
+
+def rows(table: Array, lives: int) -> Array:
+    """A table [life x entry] -> [entry, life]."""
+    return table.reshape(lives, -1).T
+
+
+def _position(table: Array, index: Array) -> Array:
     lives = index.shape[-1]
-    return index * jnp.int32(lives) + jnp.arange(lives, dtype=jnp.int32)
+    return index + jnp.arange(lives, dtype=jnp.int32) * jnp.int32(table.shape[0] // lives)
 
 
-def take(values: Array, index: Array) -> Array:
-    """values[index, life] for each life: values [row, life], index int32 [slot, life] in range -> [slot, life]."""
-    return values.reshape(-1).at[_flat(index)].get(mode="promise_in_bounds")
+def take(table: Array, index: Array) -> Array:
+    """The entries `index` (int32 [slot, life], in range) of each life -> [slot, life]."""
+    return table.at[_position(table, index)].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
-def add(values: Array, index: Array, amount: Array) -> Array:
-    """Add `amount` (broadcasts to [slot, life]) to values[index, life]; the indices of one life must differ."""
-    flat, flat_index = values.reshape(-1), _flat(index)
-    amount = jnp.broadcast_to(amount.astype(values.dtype), index.shape)
-    if index.shape[0] <= SEPARATE_ROWS:
-        for row in range(index.shape[0]):
-            flat = flat.at[flat_index[row]].add(amount[row], mode="promise_in_bounds", unique_indices=True)
-    else:
-        flat = flat.at[flat_index].add(amount, mode="promise_in_bounds", unique_indices=True)
-    return flat.reshape(values.shape)
+def add(table: Array, index: Array, amount: Array) -> Array:
+    """Add `amount` (broadcasts to [slot, life]) to the entries `index` of each life, which must differ."""
+    position, amount = _position(table, index), jnp.broadcast_to(amount.astype(table.dtype), index.shape)
+    separate = index.shape[0] <= SEPARATE_SLOTS
+    for slot in range(index.shape[0]) if separate else (slice(None),):
+        table = table.at[position[slot]].add(
+            amount[slot], mode="promise_in_bounds", unique_indices=True, wrap_negative_indices=False
+        )
+    return table

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from mwjax.config import Params
 from mwjax.types import LABELS, TRUTHS, UTILITY_ONE
@@ -30,13 +30,23 @@ class Order(NamedTuple):
 def order(values: Array) -> Order:
     """Rank [..., memory, life] along memory; ties share."""
     if values.shape[-2] <= PAIRWISE_MEMORIES:
-        mine, other = values[..., :, None, :], values[..., None, :, :]
-        return Order((mine > other).sum(-2, dtype=jnp.int32), (mine < other).sum(-2, dtype=jnp.int32))
+        return _count_pairs(values)
     rows = jnp.moveaxis(values, -2, -1)
     flat = rows.reshape(-1, rows.shape[-1])
     search = lambda side: jax.vmap(lambda x: jnp.searchsorted(jnp.sort(x), x, side=side))(flat)
     back = lambda x: jnp.moveaxis(x.astype(jnp.int32).reshape(rows.shape), -1, -2)
     return Order(back(search("left")), back(jnp.int32(rows.shape[-1]) - search("right").astype(jnp.int32)))
+
+
+def _count_pairs(values: Array) -> Order:
+    """One memory against all at a time: elementwise on [memory, life], which vectorises; one big reduction does not."""
+
+    def compare(i: Array, found: Order) -> Order:
+        other = lax.dynamic_index_in_dim(values, i, axis=-2)
+        return Order(found.below + (values > other), found.above + (values < other))
+
+    none = jnp.zeros(values.shape, jnp.int32)
+    return lax.fori_loop(0, values.shape[-2], compare, Order(none, none), unroll=4)
 
 
 def spearman(ranks: Array, truth_ranks: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Names -> factories. A factory takes the Config and returns a component; a stranger's comes by `package.module:name`."""
+"""Names -> factories. A factory takes the Config and makes a component; a stranger's is named `package.module:name`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def resolve(field: str, component: Component) -> Factory:
     table = FIELDS[field]
     if component not in table:
         raise InputError(
-            f"{field} = {component!r}: must be one of {', '.join(table)}, or package.module:name{nearest(component, table)}"
+            f"{field} = {component!r}: must be one of {', '.join(table)} or package.module:name"
+            f"{nearest(component, table)}"
         )
     return table[component]
 

@@ -21,7 +21,7 @@ class Retrieval(NamedTuple):
     num_words: int
     """Random words an episode takes."""
     init: Callable[[int], Pytree]
-    """(lives) -> state, arrays with the life axis last; () for none."""
+    """(lives) -> state; () for none."""
     retrieve: Callable[[Params, Pytree, Step, Array], tuple[Array, Pytree]]
     """(params, state, step, words uint32 [num_words, life]) -> (int32 [retrieved, life] without repetition, state).
 
@@ -30,7 +30,7 @@ class Retrieval(NamedTuple):
 
 
 def uniform(config: Config) -> Retrieval:
-    """Every subset of num_retrieved memories equally likely (Floyd's algorithm; Bentley and Floyd, CACM 30(9), 1987)."""
+    """Every subset of num_retrieved memories equally likely (Floyd's algorithm; Bentley and Floyd, CACM 1987)."""
 
     def retrieve(params: Params, state: Pytree, step: Step, words: Array) -> tuple[Array, Pytree]:
         del params, step

@@ -1,9 +1,9 @@
 """The only source of randomness: word = f(root seed, seed, episode, purpose, index), and nothing else.
 
-A word is one 32-bit output of the Threefry-2x32 block cipher with 20 rounds (Salmon et al., "Parallel random numbers: as
-easy as 1, 2, 3", SC 2011). Key = (root seed, TAG ^ purpose), counter = (seed, episode x width + index), where `width` is
-the number of counter values one episode of that purpose uses. Each counter yields a pair of words. Chunk size, device,
-worker and neighbouring configurations therefore change nothing, and equal seeds are common random numbers.
+A word is one 32-bit output of the Threefry-2x32 block cipher with 20 rounds (Salmon et al., "Parallel random numbers:
+as easy as 1, 2, 3", SC 2011). Key = (root seed, TAG ^ purpose), counter = (seed, episode x width + index), where `width`
+is the number of counter values one episode of that purpose uses. Each counter yields a pair of words. Chunk size,
+device, worker and neighbouring configurations therefore change nothing, and equal seeds are common random numbers.
 
 The cipher is written out on arrays of counters because it then vectorises; its words equal those of
 `jax.extend.random.threefry_2x32` (not of `jax.random.bits`, which xors each pair).
@@ -11,10 +11,8 @@ The cipher is written out on arrays of counters because it then vectorises; its 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 TAG = 0x6D776A78
 """Keeps our words apart from the children of a user's own `jax.random.split` and `fold_in`."""
@@ -24,17 +22,6 @@ UTILITY, EPISODE, SCORE = 1, 2, 3
 
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 PARITY = 0x1BD11BDA
-
-
-class Words(NamedTuple):
-    """Both outputs of a row of ciphers, uint32 [pair, life] each; word i is output i // pairs of counter i % pairs."""
-
-    first: Array
-    second: Array
-
-    def rows(self) -> Array:
-        """All words, uint32 [2 x pair, life]: the first outputs, then the second ones."""
-        return jnp.concatenate(self)
 
 
 def threefry2x32(key: tuple[Array, Array], counter: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -51,17 +38,27 @@ def threefry2x32(key: tuple[Array, Array], counter: tuple[Array, Array]) -> tupl
     return x, y
 
 
-def cipher(root: Array, seed: Array, purpose: int, index: Array) -> Words:
-    """Words of the counters `index` (uint32 [..., life] or [..., 1]) for lives (root, seed) (uint32 [life])."""
+def cipher(root: Array, seed: Array, purpose: int, index: Array) -> tuple[Array, Array]:
+    """Both words of each counter in `index` (uint32 [..., life] or [..., 1]) for lives (root, seed) (uint32 [life])."""
     shape = jnp.broadcast_shapes(index.shape, seed.shape)
     over = lambda x: jnp.broadcast_to(x, shape)
-    return Words(*threefry2x32((over(root), jnp.uint32(TAG ^ purpose)), (over(seed), over(index))))
+    return threefry2x32((over(root), jnp.uint32(TAG ^ purpose)), (over(seed), over(index)))
 
 
-def episode_words(root: Array, seed: Array, purpose: int, episode: Array, pairs: int) -> Words:
-    """The 2 x pairs words of one episode, for every life."""
+def episode_pairs(root: Array, seed: Array, purpose: int, episode: Array, pairs: int) -> Array:
+    """The words of one episode, packed two by two: complex64 [pairs, life], to be read by `unpack`.
+
+    One element holds both outputs of a cipher, since XLA computes every output array by a loop of its own and would run
+    the cipher twice for two. Only moves touch the packed values, so every bit pattern survives.
+    """
     index = jnp.arange(pairs, dtype=jnp.uint32) + episode.astype(jnp.uint32) * jnp.uint32(pairs)
-    return cipher(root, seed, purpose, index[:, None])
+    first, second = cipher(root, seed, purpose, index[:, None])
+    return lax.complex(*(lax.bitcast_convert_type(x, jnp.float32) for x in (first, second)))
+
+
+def unpack(pairs: Array) -> Array:
+    """complex64 [pairs, life] -> uint32 [2 x pairs, life]: the first outputs, then the second ones."""
+    return jnp.concatenate([lax.bitcast_convert_type(half(pairs), jnp.uint32) for half in (lax.real, lax.imag)])
 
 
 def memory_words(root: Array, seed: Array, purpose: int, episode: Array, memory: Array, num_memories: int) -> Array:
@@ -70,7 +67,7 @@ def memory_words(root: Array, seed: Array, purpose: int, episode: Array, memory:
     second = memory >= half
     row = (memory - jnp.where(second, half, 0).astype(memory.dtype)).astype(jnp.uint32)
     words = cipher(root, seed, purpose, episode.astype(jnp.uint32) * jnp.uint32(half) + row)
-    return jnp.where(second, words.second, words.first)
+    return jnp.where(second, words[1], words[0])
 
 
 def below(word: Array, bound: Array | int) -> Array:

@@ -30,9 +30,9 @@ def utilities(config: Config, params: Params, root: Array, seed: Array) -> Array
     if config.utility == "list":
         return jnp.broadcast_to(params.utilities, shape)
     pairs = (config.num_memories + 1) // 2
-    word = streams.episode_words(root, seed, streams.UTILITY, jnp.int32(0), pairs).rows()[: config.num_memories]
+    words = streams.unpack(streams.episode_pairs(root, seed, streams.UTILITY, jnp.int32(0), pairs))
     low, high = (jnp.rint(x * UTILITY_ONE).astype(jnp.uint32) for x in (params.utility_low, params.utility_high))
-    return low + streams.below(word, high - low)
+    return low + streams.below(words[: config.num_memories], high - low)
 
 
 def scores(config: Config, params: Params, root: Array, seed: Array, step: Step) -> Array:
