@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from jax import Array
 
 from mwjax.types import UTILITY_ONE, InputError
 
@@ -58,7 +57,7 @@ class Config:
 class Params(NamedTuple):
     """Traced values; every leaf is a scalar unless a shape is given. Make one with `make_params`."""
 
-    checkpoints: Array | np.ndarray  # int32 [checkpoint], increasing
+    checkpoints: Any  # int32 [checkpoint], increasing
     utility_low: Any  # float32 in [0, 1], uniform utilities
     utility_high: Any
     utilities: Any  # uint32 [memory] (24-bit) for utility = "list", else None
@@ -164,7 +163,7 @@ def check_name(name: str, value: Any, allowed: Sequence[str]) -> None:
         raise InputError(f"{name} = {value!r}: must be one of {', '.join(allowed)}{nearest(value, allowed)}")
 
 
-def nearest(value: Any, allowed: Sequence[str]) -> str:
+def nearest(value: Any, allowed: Iterable[str]) -> str:
     """A suggestion for a misspelt name, or nothing."""
     import difflib
 

@@ -35,7 +35,7 @@ class State(NamedTuple):
     observers: tuple[Pytree, ...]
     retrieval: Pytree
     successes: Array  # int32 [life]
-    pairs: Array  # complex64 [pair, life], words of the coming episode: carried, so that no consumer recomputes them
+    pairs: Array  # complex64 [pair, life], the coming episode's words: carried, so that no consumer recomputes them
 
 
 def num_pairs(parts: Parts) -> int:
@@ -84,7 +84,7 @@ def begin(config: Config, parts: Parts, root: Array, seed: Array) -> State:
 
 
 def live(config: Config, parts: Parts, params: Params, root: Array, seed: Array) -> Trace:
-    """Whole lives of root (uint32 [1] or [life]) and seed (uint32 [life]) to a Trace with the life axis last everywhere.
+    """Whole lives of root (uint32 [1] or [life]) and seed (uint32 [life]) to a Trace with the life axis last.
 
     Leaves of `params` end in a life axis of size 1 or lives, except `checkpoints`.
     """

@@ -94,7 +94,7 @@ WEIGHTS = {
 
 
 def counter(config: Config, *, weight: str = "uniform", prior: bool = False) -> Estimator:
-    """The counter law. `weight`: uniform, none (never updated) or a key of WEIGHTS; `prior`: add Beta(a, b) when read."""
+    """The counter law. `weight`: uniform, none (never updated) or a key of WEIGHTS; `prior`: read with Beta(a, b)."""
     unweighted = weight in ("uniform", "none")
 
     def init(lives: int) -> Pytree:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from mwjax import streams
 from mwjax.config import Config, Params
@@ -42,18 +43,24 @@ def uniform(config: Config) -> Retrieval:
 def subset(words: Array, num_memories: int) -> Array:
     """words uint32 [k, life] -> k different indices below num_memories, int32 [k, life], each set equally likely."""
     k = words.shape[0]
-    drawn = jnp.full(words.shape, -1, jnp.int32) if k > UNROLLED else None
+    if k > UNROLLED:
+        return _long_subset(words, num_memories)
     rows: list[Array] = []
     for i in range(k):
         last = num_memories - k + i
         index = streams.below(words[i], last + 1).astype(jnp.int32)
-        if drawn is None:
-            taken = [row == index for row in rows]
-            repeated = taken[0] if taken else None
-            for match in taken[1:]:
-                repeated = repeated | match
-            rows.append(index if repeated is None else jnp.where(repeated, jnp.int32(last), index))
-        else:
-            index = jnp.where((drawn == index).any(axis=0), jnp.int32(last), index)
-            drawn = drawn.at[i].set(index)
-    return jnp.stack(rows) if drawn is None else drawn
+        taken = functools.reduce(jnp.logical_or, [row == index for row in rows], jnp.zeros(index.shape, jnp.bool_))
+        rows.append(jnp.where(taken, jnp.int32(last), index))
+    return jnp.stack(rows)
+
+
+def _long_subset(words: Array, num_memories: int) -> Array:
+    """The same as a loop, so that the program does not grow with the set."""
+    k = words.shape[0]
+
+    def draw(i: Array, drawn: Array) -> Array:
+        last = jnp.int32(num_memories - k) + i
+        index = streams.below(words[i], (last + jnp.int32(1)).astype(jnp.uint32)).astype(jnp.int32)
+        return drawn.at[i].set(jnp.where((drawn == index).any(axis=0), last, index))
+
+    return lax.fori_loop(0, k, draw, jnp.full(words.shape, -1, jnp.int32))

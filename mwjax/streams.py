@@ -1,7 +1,7 @@
 """The only source of randomness: word = f(root seed, seed, episode, purpose, index), and nothing else.
 
 A word is one 32-bit output of the Threefry-2x32 block cipher with 20 rounds (Salmon et al., "Parallel random numbers:
-as easy as 1, 2, 3", SC 2011). Key = (root seed, TAG ^ purpose), counter = (seed, episode x width + index), where `width`
+as easy as 1, 2, 3", SC 2011). Key = (root seed, TAG ^ purpose), counter = (seed, episode x width + index), where width
 is the number of counter values one episode of that purpose uses. Each counter yields a pair of words. Chunk size,
 device, worker and neighbouring configurations therefore change nothing, and equal seeds are common random numbers.
 

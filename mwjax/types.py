@@ -26,17 +26,18 @@ class InputError(ValueError):
     """A value from outside is wrong; the message is one line that names field, value, allowed range and place."""
 
 
+NOT_YET: Any = None
+
+
 class Step(NamedTuple):
     """What is known of the current episode. A field is None until its stage has run, so no component can look ahead."""
 
     episode: Array  # int32 [], 0-based
-    worth: Array | None = None  # float32 [memory, life], the actor's worth before the episode
-    retrieved: Array | None = None  # int32 [retrieved, life], without repetition
-    utility: Array | None = (
-        None  # uint32 [retrieved, life], true utilities of the set (24-bit); truth, not for estimators
-    )
-    score: Array | None = None  # float32 [retrieved, life], relevance of each retrieved memory
-    success: Array | None = None  # bool [life]
+    worth: Array = NOT_YET  # float32 [memory, life], the actor's worth before the episode
+    retrieved: Array = NOT_YET  # int32 [retrieved, life], without repetition
+    utility: Array = NOT_YET  # uint32 [retrieved, life], true utilities (24-bit): for oracles and outcome laws only
+    score: Array = NOT_YET  # float32 [retrieved, life], relevance of each retrieved memory
+    success: Array = NOT_YET  # bool [life]
 
 
 class Counts(NamedTuple):
