@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ from jax.custom_batching import custom_vmap
 from jax.sharding import Mesh, PartitionSpec
 
 from mwjax import episode, registry
-from mwjax.config import Config, Params
+from mwjax.config import Config, Params, make_params
 from mwjax.types import InputError, Pytree, Trace
 
 BATCH_BYTES = 1 << 18
@@ -73,6 +74,14 @@ class Batch(NamedTuple):
 
     start: int
     trace: Trace
+    compile_s: float
+
+
+class Program(NamedTuple):
+    """The compiled program of one chunk: (params, root, seeds) -> Trace with the lives in front."""
+
+    call: Callable[[Params, np.uint32, np.ndarray], Trace]
+    compile_s: float
 
 
 def batch_size(config: Config, num_devices: int = 1) -> int:
@@ -82,27 +91,28 @@ def batch_size(config: Config, num_devices: int = 1) -> int:
 
 
 @functools.lru_cache(maxsize=64)
-def _compiled(config: Config, varied: tuple[str, ...], devices: tuple[jax.Device, ...]) -> Callable[..., Trace]:
-    """jit of a chunk of lives, sharded over devices: (params, root, seeds) -> Trace with lives in front."""
+def compile_chunk(config: Config, lives: int, devices: tuple[Any, ...], varied: tuple[str, ...] = ()) -> Program:
+    """Compile a chunk of lives, sharded over devices; the Params fields in `varied` have one value a life."""
     axes = Params(**{name: 0 if name in varied else None for name in Params._fields})
     one = lambda params, root, seed: simulate(config, params, jax.random.wrap_key_data(jnp.stack([root, seed])))
-    lives = jax.vmap(one, in_axes=(axes, None, 0))
+    chunk = jax.vmap(one, in_axes=(axes, None, 0))
     if len(devices) > 1:
         mesh, over = Mesh(np.asarray(devices), ("life",)), PartitionSpec("life")
         specs = Params(**{name: over if name in varied else PartitionSpec() for name in Params._fields})
-        lives = jax.shard_map(
-            lives, mesh=mesh, in_specs=(specs, PartitionSpec(), over), out_specs=over, check_vma=False
+        chunk = jax.shard_map(
+            chunk, mesh=mesh, in_specs=(specs, PartitionSpec(), over), out_specs=over, check_vma=False
         )
-    return jax.jit(lives)
+    started = time.perf_counter()
+    call = jax.jit(chunk).lower(_example(config, lives, varied), np.uint32(0), np.zeros(lives, np.uint32)).compile()
+    return Program(call, time.perf_counter() - started)
 
 
-def compile_chunk(
-    config: Config, params: Params, lives: int, devices: Sequence[jax.Device], varied: tuple[str, ...] = ()
-) -> Callable[[Params, np.uint32, np.ndarray], Trace]:
-    """Compile the program of one chunk ahead of its run, so that compile time is known apart."""
-    rows = {name: np.repeat(getattr(params, name)[:1], lives, axis=0) for name in varied}
-    shapes = (params._replace(**rows), np.uint32(0), np.zeros(lives, np.uint32))
-    return _compiled(config, varied, tuple(devices)).lower(*shapes).compile()
+def _example(config: Config, lives: int, varied: tuple[str, ...]) -> Params:
+    """Params of the right shapes, which is all that the compiler looks at."""
+    marks = range(1, config.num_checkpoints + 1)
+    utilities = [0.0] * config.num_memories if config.utility == "list" else None
+    params = make_params(config, num_episodes=marks[-1], checkpoints=marks, utilities=utilities)
+    return params._replace(**{name: np.repeat(getattr(params, name)[None], lives, axis=0) for name in varied})
 
 
 def run_lives(
@@ -113,7 +123,7 @@ def run_lives(
     root_seed: int = 0,
     varied: tuple[str, ...] = (),
     chunk: int | None = None,
-    devices: Sequence[jax.Device] | None = None,
+    devices: Sequence[Any] | None = None,
 ) -> Iterator[Batch]:
     """Simulate len(seeds) lives in chunks of equal shape (the last one padded); the next runs while one is handed over.
 
@@ -123,15 +133,15 @@ def run_lives(
     total, seeds = len(seeds), np.asarray(seeds, np.uint32)
     chunk = min(chunk or batch_size(config, len(devices)), max(total, 1))
     chunk += -chunk % len(devices)
-    compiled = compile_chunk(config, params, chunk, devices, varied)
+    program = compile_chunk(config, chunk, devices, varied)
 
     def launch(start: int) -> Trace:
         index = np.minimum(np.arange(start, start + chunk), total - 1)
         rows = {name: getattr(params, name)[index] for name in varied}
-        return compiled(params._replace(**rows), np.uint32(root_seed), seeds[index])
+        return program.call(params._replace(**rows), np.uint32(root_seed), seeds[index])
 
     def fetch(start: int, trace: Trace) -> Batch:
-        return Batch(start, jax.tree.map(lambda x: np.asarray(x)[: total - start], trace))
+        return Batch(start, jax.tree.map(lambda x: np.asarray(x)[: total - start], trace), program.compile_s)
 
     waiting: tuple[int, Trace] | None = None
     for start in range(0, total, chunk):
