@@ -22,6 +22,10 @@ BATCH_BYTES = 1 << 18
 """Counters of one batch of lives that still sit in a core's cache; more lives make more batches, not bigger ones."""
 
 
+ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}
+"""Cores are used by sharding lives; splitting the small loops of one episode between threads only costs time."""
+
+
 def simulate(config: Config, params: Params, key: Array) -> Trace:
     """The life of one agent. Pure: jit it, vmap it over keys and over any leaf of params.
 
@@ -103,7 +107,9 @@ def compile_chunk(config: Config, lives: int, devices: tuple[Any, ...], varied: 
             chunk, mesh=mesh, in_specs=(specs, PartitionSpec(), over), out_specs=over, check_vma=False
         )
     started = time.perf_counter()
-    call = jax.jit(chunk).lower(_example(config, lives, varied), np.uint32(0), np.zeros(lives, np.uint32)).compile()
+    example = (_example(config, lives, varied), np.uint32(0), np.zeros(lives, np.uint32))
+    options = ONE_THREAD if devices[0].platform == "cpu" else None
+    call = jax.jit(chunk).lower(*example).compile(compiler_options=options)
     return Program(call, time.perf_counter() - started)
 
 

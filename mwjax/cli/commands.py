@@ -1,0 +1,200 @@
+"""One function a command: call the library, hand back an Answer. What a command needs is imported when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+REPLAY_FILES = {"replay.json", "memories.csv"}
+
+Tick = Callable[[int, int], None]
+
+
+class Answer(NamedTuple):
+    """What a command found: the object that `--json` prints, how people see it, and the exit status."""
+
+    data: Callable[[], Mapping[str, Any]]
+    show: Callable[[Console], None]
+    status: int = 0
+
+
+def run(args: argparse.Namespace) -> Answer:
+    """Simulate one experiment, store it and draw its figure."""
+    from mwjax import experiment, plots, report, sweep
+
+    start_devices(args.device)
+    sys.path.append(os.getcwd())
+    given = {"seeds": args.seeds, "num_episodes": args.episodes}
+    given = {name: value for name, value in given.items() if value is not None}
+    asked = experiment.load(args.experiment, overrides=args.set, components=args.components, **given)
+    out = Path(args.out or sweep.default_folder(asked))
+    with progress(args, asked.name, asked.num_episodes) as tick:
+        found = sweep.run(asked, out=out, fresh=args.fresh, progress=tick)
+    if found.attrs["reused"]:
+        note(args, f"{out} holds this result already; --fresh simulates it again")
+    else:
+        plots.save(plots.figure(found), out / "figure")
+    return Answer(lambda: {**sweep.summary(found), "store": str(out)}, lambda to: report.print_run(found, to))
+
+
+def show(args: argparse.Namespace) -> Answer:
+    """Print the tables of a stored result."""
+    from mwjax import report, store, sweep
+
+    found = store.open_store(args.store)
+    return Answer(lambda: {**sweep.summary(found), "store": args.store}, lambda to: report.print_run(found, to))
+
+
+def figure(args: argparse.Namespace) -> Answer:
+    """Draw a stored result."""
+    from mwjax import plots, store
+
+    drawn = plots.figure(store.open_store(args.store))
+    files = [str(file) for file in plots.save(drawn, args.out or Path(args.store) / "figure")]
+    return Answer(lambda: {"files": files}, lambda to: write(to, *files))
+
+
+def list_names(args: argparse.Namespace) -> Answer:
+    """Everything that has a name."""
+    from mwjax import experiment, registry
+
+    about: dict[str, dict[str, str]] = {
+        "experiments": {name: experiment.load(name).title for name in experiment.experiments()},
+        **{kind: {name: registry.ABOUT.get(name, "") for name in table} for kind, table in registry.KINDS.items()},
+        "fields": {name: str(info.description) for name, info in experiment.Fields.model_fields.items()},
+    }
+    chosen = {args.kind: about[args.kind]} if args.kind else about
+
+    def lines() -> Iterator[str]:
+        for kind, names in chosen.items():
+            yield from () if args.kind else (f"{kind}:",)
+            yield from (f"{'' if args.kind else '  '}{name:{max(map(len, names))}}  {names[name]}" for name in names)
+
+    return Answer(lambda: chosen, lambda to: write(to, *lines()))
+
+
+def replay(args: argparse.Namespace) -> Answer:
+    """Feed a real log through the estimators."""
+    from mwjax import replay
+
+    start_devices(args.device)
+    names = ("estimator", "theta_low", "theta_high", "min_evidence", "strict")
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(replay_folder(Path(args.out))) if args.out else None
+        found = replay.replay(args.log, **{name: getattr(args, name) for name in names})
+        if folder is not None:
+            (folder / "replay.json").write_text(json.dumps(replay.report_json(found), indent=1) + "\n", "utf-8")
+            replay.report_csv(found, folder / "memories.csv")
+    return Answer(lambda: replay.report_json(found), lambda to: replay.print_report(found, to))
+
+
+@contextlib.contextmanager
+def replay_folder(out: Path) -> Iterator[Path]:
+    """A folder beside `out` whose files move there when all are written. Only files of an earlier replay are replaced."""
+    from mwjax.types import InputError
+
+    aside = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        if out.exists() and {path.name for path in out.iterdir()} not in (set(), REPLAY_FILES):
+            raise InputError(f"{out}: holds other files than those of a replay; give another folder")
+        aside.mkdir(parents=True)
+        yield aside
+        out.mkdir(exist_ok=True)
+        for name in sorted(REPLAY_FILES):
+            os.replace(aside / name, out / name)
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written ({error.strerror})") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def bench(args: argparse.Namespace) -> Answer:
+    """Time the simulation beside its peers."""
+    from mwjax import bench
+
+    start_devices(args.device)
+    found = bench.bench()
+    return Answer(lambda: found, lambda to: bench.print_bench(found, to))
+
+
+def start_devices(device: str | None) -> None:
+    """Choose the device. On a CPU, every core that this process may use becomes one, unless that is set already."""
+    import jax
+
+    from mwjax.types import InputError
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    chosen = jax.config.jax_num_cpu_devices > 0 or "host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
+    if device == "cpu":
+        jax.config.update("jax_platforms", "cpu")
+    if not chosen:
+        with contextlib.suppress(RuntimeError):  # computing has begun: devices stay as they are
+            jax.config.update("jax_num_cpu_devices", cores)
+    if device == "gpu":
+        try:
+            jax.devices("gpu")
+        except RuntimeError as error:
+            raise InputError("--device gpu: there is none that jax can use (is mwjax[cuda] installed?)") from error
+
+
+@contextlib.contextmanager
+def progress(args: argparse.Namespace, name: str, episodes: int) -> Iterator[Tick | None]:
+    """A bar on standard error: lives done, rate, time left. None where nobody would see it."""
+    if args.quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("lives  {task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    first: list[tuple[int, float]] = []
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(f"{name}: compiling", total=None, rate="")
+
+        def tick(done: int, total: int) -> None:
+            first.append((done, time.perf_counter()))
+            lives, seconds = done - first[0][0], first[-1][1] - first[0][1]
+            rate = f"{lives * episodes / seconds / 1e6:,.1f} M episodes/s" if seconds else ""
+            bar.update(task, completed=done, total=total, description=name, rate=rate)
+
+        yield tick
+
+
+def note(args: argparse.Namespace, text: str) -> None:
+    """Say something by the way, on standard error."""
+    if not args.quiet:
+        print(f"mwjax: {text}", file=sys.stderr)
+
+
+def write(to: Console, *lines: str) -> None:
+    """Print lines as they are."""
+    for line in lines:
+        to.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def console() -> Console:
+    """Standard output; a reader that has gone is told to the caller."""
+    from rich.console import Console
+
+    class Output(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Output()
