@@ -113,7 +113,7 @@ def measure(
     """
     found: dict[str, Array] = {}
     if "spearman" in names:
-        found["spearman"] = jnp.stack([spearman(order(one).ranks(), known.ranks) for one in worth])
+        found["spearman"] = lax.map(lambda one: spearman(order(one).ranks(), known.ranks), worth)
     if "rmse" in names:
         found["rmse"] = rmse(worth, known.p_plus)
     if "label_count" in names:

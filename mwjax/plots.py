@@ -14,87 +14,187 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from mwjax import paper, theory
 from mwjax.sweep import statistics
 from mwjax.types import InputError
 
-STYLE = {"font.size": 10, "axes.titlesize": 10, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "mwjax"}
-LINES = (
+STYLE: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.fontsize": 9,
+    "svg.hashsalt": "mwjax",
+}
+LINES: tuple[tuple[str, str, Any], ...] = (
     ("#000000", "o", "-"),
-    ("#D55E00", "s", (0, (5, 1.5))),
-    ("#CC79A7", "D", (0, (3, 1, 1, 1))),
+    ("#D55E00", "s", (0, (6, 1.5))),
+    ("#CC79A7", "D", (0, (8, 2, 2, 2))),
     ("#0072B2", "^", (0, (1, 1))),
     ("#56B4E9", "v", (0, (5, 1, 1, 1, 1, 1))),
-    ("#009E73", "X", (0, (7, 2))),
+    ("#009E73", "X", (0, (3, 1, 1, 1))),
     ("#7F7F7F", "P", (0, (2, 2))),
     ("#E69F00", "*", (0, (4, 1))),
 )
-"""Colour, marker, dashes of the estimators in the order of the Dataset."""
+"""Colour, marker and dashes: of the estimators in NAMES, then of others."""
 NAMES = {
     "memory_worth": "uniform",
     "memory_worth_score": "score",
     "memory_worth_score_normalised": "score, normalised",
     "memory_worth_oracle": "oracle",
     "memory_worth_oracle_raw": "oracle, raw",
+    "beta": "beta",
     "never_updated": "never updated",
 }
 CLOSE = 0.05
-"""Estimators whose ranking stays this close to the first one's are told apart in a strip of their own."""
-MAX_POINTS = 400
+"""Estimators whose Spearman stays this close to the first one's are told apart in a strip of differences."""
+STAGGER, MAX_POINTS = 4, 300
+CLOSED, HIGH, LOW, P_PLUS = "#F0E442", "#009E73", "#D55E00", "#0072B2"
 
 
 def figure(dataset: xarray.Dataset) -> Figure:
-    """Left: Spearman against episodes, below it the small differences. Right: worth of one life against true utility."""
-    settings = {"num_memories": dataset.sizes["memory"], **json.loads(dataset.attrs["config"])}
+    """Draw a run like the paper's first experiment; needs the metric spearman.
+
+    Left: Spearman against episodes, under it what the estimators differ by on the same lives. Right: what the worth of
+    one life says of the true utilities, and how many labels at the thresholds are wrong.
+    """
+    if "spearman" not in dataset:
+        raise InputError("metrics: the figure needs spearman, which this result does not have")
+    settings, values = json.loads(dataset.attrs["config"]), dataset.spearman.values
+    close = np.flatnonzero(np.abs((values - values[..., :1]).mean(axis=0)).max(axis=0) < CLOSE)
     with matplotlib.rc_context(STYLE):
-        made = Figure(figsize=(7.0, 4.6), layout="constrained")
-        grid = made.add_gridspec(2, 2, height_ratios=(2.6, 1), width_ratios=(1.15, 1))
-        top, right = made.add_subplot(grid[0, 0]), made.add_subplot(grid[:, 1])
-        strip = made.add_subplot(grid[1, 0], sharex=top)
-        _ranking(top, dataset, settings)
-        _differences(strip, dataset)
-        _labels(right, dataset, settings)
-        made.legend(*top.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9, frameon=False)
+        made = Figure(figsize=(6.2, 4.5), layout="constrained")
+        grid = made.add_gridspec(2, 2, height_ratios=(2.4, 1), width_ratios=(1.1, 1))
+        top = made.add_subplot(grid[0, 0] if len(close) > 1 else grid[:, 0])
+        bottom = made.add_subplot(grid[1, 0], sharex=top) if len(close) > 1 else top
+        _ranking(top, dataset, values, settings)
+        if bottom is not top:
+            _differences(bottom, dataset, values, close)
+        bottom.set_xlabel("episodes (log scale)")
+        _labels(made.add_subplot(grid[:, 1]), dataset, settings)
+        made.legend(*top.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     return made
 
 
-def _ranking(axes: Axes, dataset: xarray.Dataset, settings: Mapping[str, Any]) -> None:
-    episodes, values = dataset.checkpoint.values, dataset.spearman.values
-    for i, name in enumerate(dataset.estimator.values):
-        found, (color, marker, dashes) = statistics(values[..., i]), LINES[i % len(LINES)]
-        if i == 0:
-            axes.fill_between(episodes, found.mean - found.sd, found.mean + found.sd, color=color, alpha=0.1, lw=0)
-        axes.fill_between(episodes, found.low, found.high, color=color, alpha=0.3, lw=0)
-        axes.plot(episodes, found.mean, color=color, marker=marker, ls=dashes, markevery=(i % 6, 6), label=NAMES.get(name, name), ms=5, lw=1.2)
-    axes.set(xscale="log", ylim=(-0.05, 1), ylabel="Spearman's ρ(worth, utility)", title="Ranking of the memories")
-    axes.tick_params(labelbottom=False)
+def _lines(dataset: xarray.Dataset) -> list[dict[str, Any]]:
+    """How each estimator is drawn, the same in every figure."""
+    known = list(dict.fromkeys([*NAMES, *dataset.estimator.values]))
+    styles = (LINES[known.index(name) % len(LINES)] for name in dataset.estimator.values)
+    return [{"color": color, "marker": marker, "ls": dashes} for color, marker, dashes in styles]
 
 
-def _differences(axes: Axes, dataset: xarray.Dataset) -> None:
-    episodes, values = dataset.checkpoint.values, dataset.spearman.values
-    for i, name in enumerate(dataset.estimator.values):
-        found, (color, marker, dashes) = statistics(values[..., i] - values[..., 0]), LINES[i % len(LINES)]
-        if np.abs(found.mean).max() < CLOSE:
-            axes.fill_between(episodes, found.low, found.high, color=color, alpha=0.2, lw=0)
-            axes.plot(episodes, found.mean, color=color, marker=marker, ls=dashes, ms=4, lw=1)
-    axes.set(xlabel="episodes", ylabel="ρ - ρ(uniform)")
+def _ranking(axes: Axes, dataset: xarray.Dataset, values: np.ndarray, settings: Mapping[str, Any]) -> None:
+    episodes = dataset.checkpoint.values
+    for i, (name, line) in enumerate(zip(dataset.estimator.values, _lines(dataset), strict=True)):
+        mean, sd, low, high = statistics(values[..., i])
+        if i == 0 and len(values) > 1:
+            axes.fill_between(episodes, mean - sd, mean + sd, color="k", alpha=0.12, lw=0, label="± sd over lives")
+        axes.fill_between(episodes, low, high, color=line["color"], alpha=0.3, lw=0)
+        every = (i % min(STAGGER, len(episodes)), STAGGER)
+        axes.plot(episodes, mean, markevery=every, ms=5, lw=1.2, label=NAMES.get(name, name), **line)
+    if [settings[name] for name in ("utility", "outcome", "retrieval")] == ["uniform", "mean", "uniform"]:
+        _closed_form(axes, episodes, settings)
+        _published(axes, episodes, settings)
+    axes.set(xscale="log", ylim=(min(-0.05, values.mean(axis=0).min() - 0.05), 1), ylabel="Spearman's ρ with utility")
+    n, k, lives = settings["num_memories"], settings["num_retrieved"], "lives" if len(values) > 1 else "life"
+    axes.set_title(f"{len(values):,} {lives}, N = {n:,}, k = {k}")
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
+    axes.xaxis.set_minor_formatter("")
+    axes.label_outer()
+
+
+def _closed_form(axes: Axes, episodes: np.ndarray, settings: Mapping[str, Any]) -> None:
+    """The line that theory predicts for uniform weights, over the range for which it is stated."""
+    n, k = settings["num_memories"], settings["num_retrieved"]
+    if k < 3 or episodes[-1] * k < 15 * n:
+        return
+    marks = np.geomspace(max(episodes[0], 15 * n / k), episodes[-1], 60)
+    low, high = settings["utility_low"], settings["utility_high"]
+    expected = [theory.spearman(n, k, mark, utility_low=low, utility_high=high) for mark in marks]
+    axes.plot(marks, expected, color=CLOSED, lw=5, zorder=1, label="closed form")
+
+
+def _published(axes: Axes, episodes: np.ndarray, settings: Mapping[str, Any]) -> None:
+    """The published values, side by side in the colours of their estimators, where the settings are the paper's."""
+    theirs = {"num_memories": paper.N, "num_retrieved": paper.K, "utility_low": 0, "utility_high": 1}
+    if any(settings[name] != value for name, value in theirs.items()):
+        return
+    rows = [row for row in paper.ROWS if row.experiment == "ranking" and row.spread]
+    order = list(dict.fromkeys(row.metric.removesuffix(".spearman") for row in rows))
+    for row in (row for row in rows if (row.checkpoint or 0) <= episodes[-1]):
+        shift = order.index(row.metric.removesuffix(".spearman"))
+        color = LINES[list(NAMES).index(order[shift])][0]
+        bar: dict[str, Any] = {"fmt": "d", "color": color, "mfc": "w", "ms": 5, "capsize": 2, "lw": 1, "zorder": 9}
+        place, label = float(row.checkpoint or 0) * 1.12 ** (shift - 1), "published ± sd" if row is rows[0] else None
+        axes.errorbar(place, row.published, float(row.spread or 0), **bar, label=label)
+
+
+def _differences(axes: Axes, dataset: xarray.Dataset, values: np.ndarray, close: np.ndarray) -> None:
+    lines, first = _lines(dataset), dataset.estimator.values[0]
+    for i in close:
+        mean, _, low, high = statistics(values[..., i] - values[..., 0])
+        axes.fill_between(dataset.checkpoint.values, low, high, color=lines[i]["color"], alpha=0.2, lw=0)
+        axes.plot(dataset.checkpoint.values, mean, ms=4, lw=1, **lines[i])
+    axes.set_ylabel("difference")
+    axes.set_title(f"from {NAMES.get(first, first)}, same lives", fontsize=9)
 
 
 def _labels(axes: Axes, dataset: xarray.Dataset, settings: Mapping[str, Any]) -> None:
-    life = dataset.isel(seed=0)
+    level = dataset.mean_success.values[:, -1] if "mean_success" in dataset else np.zeros(dataset.sizes["seed"])
+    seed = int(np.argsort(level, kind="stable")[len(level) // 2])  # a life with the usual share of good memories
+    life = dataset.isel(seed=seed, estimator=0)
     utility, p_plus = life.utility.values, life.p_plus.values
-    worth = life.worth.isel(estimator=0).values
-    order = np.argsort(utility)
-    axes.plot([0, 1], [0, 1], color="#7F7F7F", ls=":", lw=1)
-    axes.plot(utility[order], p_plus[order], color="#0072B2", lw=1.5)
-    axes.plot(utility, worth, "o", color="k", ms=3, mfc="none", mew=0.8)
-    low, high = settings.get("theta_low", 0.4), settings.get("theta_high", 0.6)
-    axes.axhspan(high, 1, color="#009E73", alpha=0.15, lw=0)
-    axes.axhspan(0, low, color="#D55E00", alpha=0.15, lw=0)
-    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="true utility U*", ylabel="worth after")
+    worth = life.worth.values if life.worth.ndim == 1 else life.worth.values[-1]
+    order = np.argsort(utility, kind="stable")
+    some = order[np.linspace(0, len(order) - 1, min(len(order), MAX_POINTS)).astype(int)]
+    low, high = settings["theta_low"], settings["theta_high"]
+    axes.axhspan(high, 1, color=HIGH, alpha=0.15, lw=0)
+    axes.axhspan(0, low, color=LOW, alpha=0.15, lw=0)
+    axes.plot([0, 1], [0, 1], color="#7F7F7F", ls=":", lw=1.2)
+    axes.plot(utility[order], p_plus[order], color=P_PLUS, lw=2)
+    axes.plot(utility[some], worth[some], "o", color="k", ms=3, mfc="none", mew=0.8)
+    text: dict[str, Any] = {"fontsize": 9, "bbox": {"fc": "w", "ec": "none", "alpha": 0.6, "pad": 1}}
+    axes.text(0.03, 0.97, _verdict(dataset, "high", f"≥ {high:g}"), va="top", **text)
+    axes.text(0.97, 0.03, _verdict(dataset, "low", f"≤ {low:g}"), ha="right", **text)
+    axes.text(0.1, 0.13, "worth = U*", rotation=45, rotation_mode="anchor", transform_rotates_text=True, fontsize=9)
+    if np.ptp(utility) > 0 and np.isfinite(p_plus).all():
+        slope, middle = np.polyfit(utility - 0.8, p_plus, 1)
+        text = {"arrowprops": {"arrowstyle": "-"}, "ha": "right", "va": "top", "fontsize": 9, "color": P_PLUS}
+        why = ",\nU* diluted by k" if settings["num_retrieved"] > 1 else ""
+        axes.annotate(f"p+: slope {slope:.2f}{why}", (0.8, middle), (0.97, 0.36), **text)
+    axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="true utility U*")
+    axes.set_ylabel(f"worth after {int(dataset.checkpoint[-1]):,} episodes")
+    axes.set_title(f"dots: seed {seed}; counts: all seeds")
+
+
+def _verdict(dataset: xarray.Dataset, label: str, where: str) -> str:
+    """Means over the lives: memories that a label fits by U*, that get it at the end, and how many by p+ should not."""
+    if "label_count" not in dataset:
+        return f"labelled {label} ({where})"
+    count = dataset.label_count.isel(checkpoint=-1, estimator=0).mean("seed").load()
+    should = float(count.sel(truth_scale="utility", true_label=label).sum())
+    given = count.sel(truth_scale="p_plus", label=label)
+    total, right = float(given.sum()), float(given.sel(true_label=label))
+    wrong = f" ({(total - right) / total:.0%} wrong)" if total else ""
+    return f"{should:.0f} memories have U* {where},\n{total:.{1 if total < 10 else 0}f} labelled {label}{wrong}"
 
 
 def save(drawn: Figure, path: str | Path) -> tuple[Path, Path]:
-    """PNG and SVG"""
-    base = Path(path)
-    drawn.savefig(base.with_suffix(".png"), dpi=200)
-    return base, base
+    """Write PNG (200 dots an inch) and SVG beside each other, the same bytes each time; returns both paths.
+
+    `path` ends in .png, .svg or neither.
+    """
+    place = Path(path)
+    base = place.with_suffix("") if place.suffix in (".png", ".svg") else place
+    for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
+        content, target = io.BytesIO(), Path(f"{base}.{kind}")
+        with matplotlib.rc_context(STYLE):
+            drawn.savefig(content, format=kind, dpi=200, metadata=metadata)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content.getvalue())
+        except OSError as error:
+            raise InputError(f"{target}: cannot write the figure ({error.strerror or error})") from error
+    return Path(f"{base}.png"), Path(f"{base}.svg")

@@ -69,7 +69,7 @@ def simulate(config: Config, params: Params, root_seed: int, seed: int) -> Life:
     failures, successes = np.zeros(config.num_memories, np.int64), np.zeros(config.num_memories, np.int64)
     retrieved, success = np.zeros((marks[-1], k), np.int64), np.zeros(marks[-1], bool)
     scored = any(observer.weight.startswith("score") for observer in observers)
-    measured: list[dict[str, np.ndarray]] = []
+    worth, measured = np.zeros(0), []
     p = p_plus(utility, k)
     for t in range(marks[-1]):
         if t % BLOCK == 0:
@@ -145,7 +145,7 @@ class Observer:
         """Add this episode's weights."""
         if self.weight in ("uniform", "none"):
             return
-        weight = score if self.weight.startswith("score") else utility / ONE
+        weight = utility / ONE if score is None or not self.weight.startswith("score") else score
         if self.weight in ("score_normalised", "oracle"):
             weight = weight / weight.sum() if weight.sum() > 0 else np.full(len(shown), 1 / len(shown))
         (self.hits if success else self.misses)[shown] += weight
@@ -176,7 +176,7 @@ def spearman(worth: np.ndarray, utility: np.ndarray) -> float:
     worth = worth.astype(np.float32)  # ties are ties of the float32 worth
     if np.ptp(worth) == 0 or np.ptp(utility) == 0:
         return 0.0
-    return float(stats.spearmanr(worth, utility).statistic)
+    return float(stats.spearmanr(worth, utility)[0])  # pyright: ignore[reportArgumentType]
 
 
 def label_count(params: Params, worth: np.ndarray, evidence: np.ndarray, scales: tuple[np.ndarray, ...]) -> np.ndarray:

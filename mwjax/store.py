@@ -139,6 +139,8 @@ def create(path: str | Path, template: xarray.Dataset, *, fresh: bool = False) -
         yield writer
     finally:
         _remove(aside)
+        if target.exists():
+            _remove(aside.with_name(f"{aside.name}-old"))
 
 
 def open_store(path: str | Path) -> xarray.Dataset:
@@ -148,17 +150,13 @@ def open_store(path: str | Path) -> xarray.Dataset:
         raise InputError(f"{path}: {PROBLEMS[found]}")
     try:
         dataset = xarray.open_dataset(place, engine="zarr", consolidated=True, chunks=None, cache=False)
-        names = {
-            name: (one.dims, one.values.astype(object), one.attrs)
-            for name, one in dataset.coords.items()
-            if one.dtype.kind == "T"
-        }
+        text = {k: (v.dims, v.values.astype(object), v.attrs) for k, v in dataset.coords.items() if v.dtype.kind == "T"}
         whole = dataset.attrs.pop(CONTENT_BYTES) == content_bytes(place) and dataset.attrs.pop(MARK) == 1
     except Exception as error:  # a damaged file shows as any of Zarr's, the codec's or NumPy's errors
         raise InputError(f"{path}: {PROBLEMS['damaged']}") from error
     if not whole:
         raise InputError(f"{path}: {PROBLEMS['damaged']}")
-    return dataset.assign_coords(names)
+    return dataset.assign_coords(text)
 
 
 def state(path: str | Path) -> str:
@@ -167,7 +165,7 @@ def state(path: str | Path) -> str:
     if not place.is_dir():
         return "file" if os.path.lexists(place) else "missing"
     try:
-        attributes = json.loads((place / "zarr.json").read_text())["attributes"]
+        attributes = dict(json.loads((place / "zarr.json").read_text())["attributes"])
     except FileNotFoundError:
         return "foreign"
     except (OSError, ValueError, KeyError, TypeError):
@@ -192,17 +190,16 @@ def content_bytes(path: Path) -> int:
 
 
 def _replace(new: Path, target: Path) -> None:
-    """Give `new` the name `target`; what had it is deleted afterwards."""
+    """Give `new` the name `target`; what had it is called as `new` was, with -old."""
     old = new.with_name(f"{new.name}-old")
-    if target.exists():
-        target.rename(old)
     try:
+        if target.exists():
+            target.rename(old)
         new.rename(target)
     except BaseException:
-        if old.exists():
+        if old.exists() and not target.exists():
             old.rename(target)
         raise
-    _remove(old)
 
 
 def _remove(path: Path) -> None:

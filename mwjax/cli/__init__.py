@@ -20,7 +20,7 @@ GOOD, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit status. Errors are one line on standard error; `--debug` adds the traceback."""
+    """Run one command and return the exit status. Errors are one line on standard error (and a traceback)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _answer(parse(given))
@@ -62,11 +62,12 @@ def _flushed(status: int) -> int:
 
 def _explain(error: Exception) -> tuple[str, int]:
     """One line for an exception, and the exit status."""
-    from mwjax.sweep import TroubleError
     from mwjax.types import InputError
 
     if isinstance(error, InputError):
         return str(error), BAD_INPUT
+    from mwjax.sweep import TroubleError
+
     if isinstance(error, TroubleError):
         return str(error), FAILED
     return f"{type(error).__name__}: {error} (--debug shows where)", FAILED

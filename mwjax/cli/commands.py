@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from rich.console import Console
 
+FULL_SEEDS, QUICK_SEEDS = 1_000, 200
 REPLAY_FILES = {"replay.json", "memories.csv"}
 
 Tick = Callable[[int, int], None]
@@ -27,6 +28,31 @@ class Answer(NamedTuple):
     data: Callable[[], Mapping[str, Any]]
     show: Callable[[Console], None]
     status: int = 0
+
+
+def reproduce(args: argparse.Namespace) -> Answer:
+    """Run every experiment that has published numbers, and hold the numbers against each other."""
+    from mwjax import experiment, paper, plots, report, sweep
+
+    start_devices(args.device)
+    results, out = {}, Path(args.out)
+    for name in [name for name in paper.EXPERIMENTS if name in experiment.experiments()]:
+        asked = experiment.load(name, seeds=QUICK_SEEDS if args.quick else FULL_SEEDS)
+        with progress(args, name, asked.num_episodes) as tick:
+            found = sweep.run(asked, out=out / name, fresh=True, progress=tick)
+        plots.save(plots.figure(found), out / name / "figure")
+        marks = [*enumerate(found.checkpoint.values.tolist()), (-1, None)]
+        results[name] = {(metric, at): values[:, i] for metric, values in sweep.per_life(found) for i, at in marks}
+    table = paper.table(results)
+    off = paper.predicted_rows_off(table)
+    missing = [name for name in paper.EXPERIMENTS if name not in results]
+    data = {"rows": table, "off": len(off), "missing": missing, "quick": args.quick, "out": str(out)}
+
+    def show(to: Console) -> None:
+        report.print_reproduce(table, to)
+        write(to, f"Results and figures are in {out}")
+
+    return Answer(lambda: data, show, status=1 if off else 0)
 
 
 def run(args: argparse.Namespace) -> Answer:
@@ -101,7 +127,7 @@ def replay(args: argparse.Namespace) -> Answer:
 
 @contextlib.contextmanager
 def replay_folder(out: Path) -> Iterator[Path]:
-    """A folder beside `out` whose files move there when all are written. Only files of an earlier replay are replaced."""
+    """A folder beside `out`; its files move there when all are written, and replace only those of an earlier replay."""
     from mwjax.types import InputError
 
     aside = out.with_name(f".{out.name}.{os.getpid()}")
@@ -135,7 +161,8 @@ def start_devices(device: str | None) -> None:
     from mwjax.types import InputError
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    chosen = jax.config.jax_num_cpu_devices > 0 or "host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
+    flags = os.environ.get("XLA_FLAGS", "")
+    chosen = getattr(jax.config, "jax_num_cpu_devices", -1) > 0 or "host_platform_device_count" in flags
     if device == "cpu":
         jax.config.update("jax_platforms", "cpu")
     if not chosen:

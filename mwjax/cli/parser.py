@@ -167,7 +167,7 @@ def _simulate(command: Callable[..., Parser]) -> None:
         default=[],
         dest="components",
         metavar="MODULE:NAME",
-        help="use your own estimator, retrieval or outcome law, found from this folder; may be repeated (default: none)",
+        help="use your own estimator, retrieval or outcome law, looked for from here; may be repeated (default: none)",
     )
     it.add_argument("--out", metavar="DIR", help="folder for the result (default: results/EXPERIMENT-HASH)")
     it.add_argument(
