@@ -245,9 +245,9 @@ def print_bench(result: dict[str, Any], console: Any) -> None:
     console.print(table)
     c = result["conditions"]
     console.print(
-        f"N = {c['num_memories']}, k = {c['num_retrieved']}, {c['lives_per_core']} lives a core "
-        f"x {c['episodes']:,} episodes, minimum of {c['repeats']} interleaved runs; {c['processor']}, {c['cores']} cores; jax {c['jax']}, "
-        f"jaxlib {c['jaxlib']}, Python {c['python']}; cc {c['cflags']}",
+        f"N = {c['num_memories']}, k = {c['num_retrieved']}, {c['lives_per_core']} lives a core x "
+        f"{c['episodes']:,} episodes, minimum of {c['repeats']} interleaved runs; {c['processor']}, {c['cores']} cores; "
+        f"jax {c['jax']}, jaxlib {c['jaxlib']}, Python {c['python']}; cc {c['cflags']}",
         style="dim",
     )
 

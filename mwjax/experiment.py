@@ -7,6 +7,7 @@ import inspect
 import json
 import re
 import tomllib
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,15 +20,14 @@ from mwjax import config as limits
 from mwjax import registry
 from mwjax.config import Component, Config, Params, check_integer, make_params, nearest
 from mwjax.estimators import Estimator
-from mwjax.retrieval import Retrieval
 from mwjax.types import InputError
-from mwjax.worlds import Outcome
 
 PLACES = [path / "sweeps" for path in Path(__file__).parents[:2]]
 SWEEPS = next(path for path in PLACES if path.is_dir())
 """Where the built-in experiments lie, in an installed package or in a checkout."""
 PARAMS: dict[str, Any] = dict(make_params.__kwdefaults__ or {})
-KINDS: dict[type, str] = {Estimator: "observers", Retrieval: "retrieval", Outcome: "outcome"}
+KINDS = {"estimator": "observers", "retrieval": "retrieval", "outcome": "outcome"}
+"""Kind of a component -> the field it belongs to."""
 RELATED = {"num_retrieved": "num_memories", "checkpoints": "num_episodes", "utilities": "utility", "actor": "observers"}
 RELATED |= {"utility_high": "utility_low", "theta_high": "theta_low"}
 """Fields whose allowed values depend on another field."""
@@ -189,15 +189,13 @@ def _add_component(path: str, settings: Settings) -> None:
     """Make a component from outside, after the contract test, the value of the field that it belongs to."""
     from mwjax import testing
 
-    config, what = make_config(validate(settings.values)), f"--with {path}"
-    factory = _outside(what, registry.load, path)
-    _outside(what, testing.check_component, factory)
-    made = _outside(what, factory, config)
-    name = KINDS.get(type(made))
-    if name is None:
-        raise InputError(f"{what}: makes a {type(made).__name__}, must be {' or '.join(k.__name__ for k in KINDS)}")
+    factory = _outside(f"--with {path}", registry.load, path)
+    try:
+        name = KINDS[testing.check_component(factory)]
+    except InputError as error:
+        raise InputError(f"--with {path}: {error}") from error
     before = settings.values.get("observers", Config.observers)
-    settings.give(name, [*before, path] if name == "observers" else path, what)
+    settings.give(name, [*before, path] if name == "observers" else path, f"--with {path}")
 
 
 def _outside(what: str, call: Callable[..., Any], *args: Any) -> Any:
@@ -207,7 +205,8 @@ def _outside(what: str, call: Callable[..., Any], *args: Any) -> Any:
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"{what}: {type(error).__name__}: {' '.join(str(error).split())}") from error
+        frame, said = traceback.extract_tb(error.__traceback__)[-1], " ".join(str(error).split())
+        raise InputError(f"{what}: {type(error).__name__}: {said} ({frame.filename}, line {frame.lineno})") from error
 
 
 def validate(values: dict[str, Any]) -> Fields:

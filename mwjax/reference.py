@@ -6,7 +6,7 @@ consumes the same words: integers must agree exactly, floats to rounding.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -70,6 +70,7 @@ def simulate(config: Config, params: Params, root_seed: int, seed: int) -> Life:
     retrieved, success = np.zeros((marks[-1], k), np.int64), np.zeros(marks[-1], bool)
     scored = any(observer.weight.startswith("score") for observer in observers)
     worth, measured = np.zeros(0), []
+    draws, relevance = np.zeros(0, np.uint64), None
     p = p_plus(utility, k)
     for t in range(marks[-1]):
         if t % BLOCK == 0:
@@ -125,7 +126,7 @@ def p_plus(utility: np.ndarray, k: int) -> np.ndarray:
 class Observer:
     """The counter law, for one life: weights on the way in, a prior on the way out."""
 
-    SETTINGS = {
+    SETTINGS: ClassVar = {
         "memory_worth": "uniform",
         "beta": "uniform",
         "never_updated": "none",

@@ -72,7 +72,8 @@ def _print_ranking(dataset: xarray.Dataset, config: Mapping[str, Any], console: 
                 row = published.get((name, marks[i]))
                 cells.append("" if row is None else _spread(row.published, row.spread))
             table.add_row(*cells, *_cells(found[name], i), _number(closed_spearman(config, name, marks[i])))
-        table.add_section()
+        if len(shown) > 1:
+            table.add_section()
     _say(console, "\nSpearman's rank correlation of worth with true utility")
     console.print(table)
     if published:
@@ -167,13 +168,13 @@ def print_reproduce(table: Sequence[Mapping[str, Any]], console: Console) -> Non
     for (name, status, source), rows in groupby(
         table, key=lambda row: (row["experiment"], row["status"], row["source"])
     ):
-        head, group = f"{name}: {status} [{sources.index(source) + 1}]", list(rows)
+        head, group = f"{name} ({status}) [{sources.index(source) + 1}]", list(rows)
         absent = [f"{row['quantity']} {_published(row)}" for row in group if row["verdict"] == "missing"]
-        missing += [f"  {head} {'; '.join(absent)}"] if absent else []
+        missing += [f"  {head}: {'; '.join(absent)}"] if absent else []
         if len(absent) < len(group):
             _say(console, Text(f"\n{head}", style="bold"))
             console.print(_compared([row for row in group if row["verdict"] != "missing"]))
-    notes = ["Missing, as these experiments do not exist here yet:", *missing] if missing else []
+    notes = ["\nMissing, as these experiments do not exist here yet:", *missing] if missing else []
     for line in [*notes, *(f"[{i}] {source}" for i, source in enumerate(sources, 1))]:
         _say(console, line)
     judged = sum(row["status"] == "predicted" and row["verdict"] != "missing" for row in table)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import json
 import os
 import sys
@@ -40,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _answer(args: argparse.Namespace) -> int:
     command = getattr(commands, args.call)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
     if args.json:
         with contextlib.redirect_stdout(sys.stderr):
             answer = command(args)

@@ -62,6 +62,13 @@ def one_of(*names: str) -> Callable[[str], str]:
     return check
 
 
+def component(text: str) -> str:
+    """An argument that names something in a module."""
+    if not re.fullmatch(r"\w+(\.\w+)*:\w+", text):
+        raise argparse.ArgumentTypeError(f"must be package.module:name, not {text!r}")
+    return text
+
+
 def whole(text: str) -> int:
     """An argument that must be an integer."""
     try:
@@ -166,6 +173,7 @@ def _simulate(command: Callable[..., Parser]) -> None:
         action="append",
         default=[],
         dest="components",
+        type=component,
         metavar="MODULE:NAME",
         help="use your own estimator, retrieval or outcome law, looked for from here; may be repeated (default: none)",
     )
