@@ -22,7 +22,7 @@ BATCH_BYTES = 1 << 18
 """Counters of one batch of lives that still sit in a core's cache; more lives make more batches, not bigger ones."""
 
 
-ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}
+ONE_THREAD: dict[str, str | bool] = {"xla_cpu_multi_thread_eigen": False}
 """Cores are used by sharding lives; splitting the small loops of one episode between threads only costs time."""
 
 
@@ -43,7 +43,9 @@ def _life(config: Config) -> Callable[[Params, Array, Array], Trace]:
     parts = registry.parts(config)
 
     def kernel(params: Params, root: Array, seed: Array) -> Trace:
-        return _move(episode.live(config, parts, params, root, seed), -1, 0)
+        lanes = max(seed.shape[0], 2)  # a lone lane would be compiled as scalars, whose floats round otherwise
+        trace = episode.live(config, parts, params, root, jnp.broadcast_to(seed, (lanes,)))
+        return jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0)[: seed.shape[0]], trace)
 
     @custom_vmap
     def life(params: Params, root: Array, seed: Array) -> Trace:
@@ -54,7 +56,7 @@ def _life(config: Config) -> Callable[[Params, Array, Array], Trace]:
     def batch(size: int, batched: Pytree, params: Params, root: Array, seed: Array) -> tuple[Trace, Pytree]:
         many, many_root, many_seed = batched
         if many.checkpoints:
-            out = jax.lax.map(lambda x: life(*x), _spread(size, batched, (params, root, seed)))
+            out = jax.lax.map(lambda x: life(*x), _spread(size, tuple(batched), (params, root, seed)))
         else:
             last = jax.tree.map(lambda x, b: jnp.moveaxis(x, 0, -1) if b else x[..., None], params, many)
             root = root if many_root else root[None]
@@ -63,10 +65,6 @@ def _life(config: Config) -> Callable[[Params, Array, Array], Trace]:
         return out, jax.tree.map(lambda _: True, out)
 
     return life
-
-
-def _move(tree: Pytree, source: int, target: int) -> Pytree:
-    return jax.tree.map(lambda x: jnp.moveaxis(x, source, target), tree)
 
 
 def _spread(size: int, batched: Pytree, tree: Pytree) -> Pytree:
@@ -108,7 +106,7 @@ def compile_chunk(config: Config, lives: int, devices: tuple[Any, ...], varied: 
         )
     started = time.perf_counter()
     example = (_example(config, lives, varied), np.uint32(0), np.zeros(lives, np.uint32))
-    options = ONE_THREAD if devices[0].platform == "cpu" else None
+    options = ONE_THREAD if any(device.platform == "cpu" for device in devices) else None
     call = jax.jit(chunk).lower(*example).compile(compiler_options=options)
     return Program(call, time.perf_counter() - started)
 

@@ -66,7 +66,7 @@ def advance(
         tally=estimators.tally(s.tally, step, jnp.int32(1)),
         observers=tuple(o.update(params, state, step) for o, state in zip(parts.observers, s.observers, strict=True)),
         retrieval=retrieval,
-        successes=s.successes + step.success,
+        successes=s.successes + step.success.astype(jnp.int32),
         pairs=streams.episode_pairs(root, seed, streams.EPISODE, t + 1, num_pairs(parts)),
     )
 

@@ -76,7 +76,7 @@ def oracle_raw_weight(params: Params, step: Step) -> Array:
 
 def normalised(weight: Array) -> Array:
     """Weights that sum to 1 over the retrieved set; 1/k each where all are 0."""
-    total, k = weight.sum(axis=0), weight.shape[0]
+    total, k = lanes.total(weight), weight.shape[0]
     return jnp.where(total > 0, weight / jnp.where(total > 0, total, jnp.float32(1)), jnp.float32(1 / k))
 
 

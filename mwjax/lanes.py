@@ -1,10 +1,12 @@
-"""Tables: per-memory arrays that an episode touches at random places.
+"""Tables, which are per-memory arrays that an episode touches at random places, and sums in a stated order.
 
 A table is flat, one row of entries after another for every life, so that what a life touches lies together in the
 cache. Everything else is [..., life] with the lives last: elementwise code on it vectorises over lives.
 """
 
 from __future__ import annotations
+
+import functools
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -43,3 +45,15 @@ def add(table: Array, index: Array, amount: Array) -> Array:
         return entries.add(amount[slot], mode="promise_in_bounds", unique_indices=True, wrap_negative_indices=False)
 
     return lax.fori_loop(0, index.shape[0], one, table)
+
+
+UNROLLED = 16
+
+
+def total(values: Array) -> Array:
+    """Sum of float32 [..., row, life] over its rows, first to last: the same bits for one life and for thousands."""
+    rows = values.shape[-2]
+    if rows <= UNROLLED:
+        return functools.reduce(jnp.add, [values[..., row, :] for row in range(rows)])
+    one = lambda row, found: found + lax.dynamic_index_in_dim(values, row, axis=-2, keepdims=False)
+    return lax.fori_loop(0, rows, one, jnp.zeros_like(values[..., 0, :]))

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from mwjax import lanes
 from mwjax.config import Params
 from mwjax.types import LABELS, TRUTHS, UTILITY_ONE
 
@@ -43,7 +44,7 @@ def _count_pairs(values: Array) -> Order:
 
     def compare(i: Array, found: Order) -> Order:
         other = lax.dynamic_index_in_dim(values, i, axis=-2)
-        return Order(found.below + (values > other), found.above + (values < other))
+        return Order(found.below + (values > other).astype(jnp.int32), found.above + (values < other).astype(jnp.int32))
 
     none = jnp.zeros(values.shape, jnp.int32)
     return lax.fori_loop(0, values.shape[-2], compare, Order(none, none), unroll=4)
@@ -60,7 +61,7 @@ def spearman(ranks: Array, truth_ranks: Array) -> Array:
 
 def rmse(worth: Array, p_plus: Array) -> Array:
     """Root mean square of worth - p+ over the memories."""
-    return jnp.sqrt(jnp.square(worth - p_plus).mean(-2))
+    return jnp.sqrt(lanes.total(jnp.square(worth - p_plus)) * jnp.float32(1 / worth.shape[-2]))
 
 
 def quantiles(values: Array, ordered: Order) -> Array:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from mwjax import streams
+from mwjax import lanes, streams
 from mwjax.config import Config, Params
 from mwjax.types import UTILITY_ONE, Step
 
@@ -54,7 +54,7 @@ def mean(config: Config) -> Outcome:
         """U_m / k + (k - 1)/k times the mean utility of the other memories (Simsek 2026, under uniform retrieval)."""
         del params
         u = utility.astype(jnp.float32) * jnp.float32(2**-24)
-        rest = (u.sum(axis=0) - u) * jnp.float32(1 / others)
+        rest = (lanes.total(u) - u) * jnp.float32(1 / others)
         return u * jnp.float32(1 / k) + rest * jnp.float32((k - 1) / k)
 
     return Outcome(1, success, p_plus)

@@ -79,7 +79,18 @@ def test_help_loads_neither_jax_nor_numpy():
 
 
 def test_the_simulation_stays_small():
-    core = ("types", "streams", "lanes", "config", "worlds", "retrieval", "estimators", "metrics", "episode", "registry")
+    core = (
+        "types",
+        "streams",
+        "lanes",
+        "config",
+        "worlds",
+        "retrieval",
+        "estimators",
+        "metrics",
+        "episode",
+        "registry",
+    )
     assert sum(len((PACKAGE / f"{name}.py").read_text().splitlines()) for name in (*core, "engine")) < 1_500
 
 

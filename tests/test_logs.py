@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -218,9 +219,13 @@ def test_outcomes(given, outcome):
         ("2024-07-02 12:00:00+02:00", 1719914400.0),
     ],
 )
-def test_times(tmp_path, given, seconds):
+def test_times(tmp_path, monkeypatch, given, seconds):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
     _, (batch,) = read_all(write(tmp_path, line("a", time=given)))
     np.testing.assert_array_equal(batch.time, [seconds])
+    monkeypatch.undo()
+    time.tzset()
 
 
 def test_scores_propensities_and_contexts_keep_their_places(tmp_path):
