@@ -22,8 +22,7 @@ from mwjax.config import Component, Config, Params, check_integer, make_params, 
 from mwjax.estimators import Estimator
 from mwjax.types import InputError
 
-PLACES = [path / "sweeps" for path in Path(__file__).parents[:2]]
-SWEEPS = next(path for path in PLACES if path.is_dir())
+SWEEPS = next(one for one in (Path(__file__).with_name("sweeps"), Path(__file__).parents[1] / "sweeps") if one.is_dir())
 """Where the built-in experiments lie, in an installed package or in a checkout."""
 PARAMS: dict[str, Any] = dict(make_params.__kwdefaults__ or {})
 KINDS = {"estimator": "observers", "retrieval": "retrieval", "outcome": "outcome"}
@@ -272,7 +271,7 @@ def _build(source: Path, fields: Fields) -> Experiment:
 
 def _path(factory: Any) -> str:
     """The name by which a factory can be imported."""
-    return factory if isinstance(factory, str) else f"{factory.__module__}:{factory.__qualname__}"
+    return factory if isinstance(factory, str) else f"{factory.__module__}:{getattr(factory, '__qualname__', factory)}"
 
 
 def _digests(fields: Fields) -> dict[str, Any]:
@@ -285,7 +284,7 @@ def _digests(fields: Fields) -> dict[str, Any]:
 
 def _digest(factory: Callable[..., Any]) -> str:
     try:
-        text = inspect.getsource(inspect.getmodule(factory) or factory)
+        text = Path(inspect.getfile(factory)).read_bytes()
     except (OSError, TypeError):
-        text = repr(factory)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+        text = repr(factory).encode()
+    return hashlib.sha256(text).hexdigest()[:16]

@@ -148,6 +148,8 @@ def _check_outcome(name: str, component: worlds.Outcome, config: Config) -> None
 def _watch(component: estimators.Estimator, config: Config, relabel: np.ndarray | None = None) -> Pytree:
     """Let an estimator watch random episodes that never show the last memory; returns (state, counts, worth)."""
     params, state = _params(config), component.init(LIVES)
+    update = jax.jit(lambda state, step: component.update(params, state, step))
+    count = jax.jit(lambda tally, step: estimators.tally(tally, step, jnp.int32(1)))
     tally = estimators.new_tally(config.num_memories, LIVES)
     shorter = Config(num_memories=config.num_memories - 1, num_retrieved=config.num_retrieved)
     for episode in range(EPISODES):
@@ -156,8 +158,7 @@ def _watch(component: estimators.Estimator, config: Config, relabel: np.ndarray 
         success = jnp.asarray(np.random.default_rng(episode).random(LIVES) < 0.5)
         retrieved = jnp.asarray(names[np.asarray(step.retrieved)], jnp.int32)
         step = step._replace(episode=jnp.int32(episode), worth=NOT_YET, success=success, retrieved=retrieved)
-        state = component.update(params, state, step)
-        tally = estimators.tally(tally, step, jnp.int32(1))
+        state, tally = update(state, step), count(tally, step)
     counts = estimators.counts(tally, LIVES)
     return state, counts, component.worth(params, state, counts)
 

@@ -279,7 +279,7 @@ def test_any_line_is_an_episode_or_a_bad_line():
     )
     lines = record.map(lambda found: json.dumps(found).encode()) | values.map(lambda v: json.dumps(v).encode())
 
-    @hypothesis.settings(max_examples=150, deadline=None, database=None)
+    @hypothesis.settings(max_examples=80, deadline=None, database=None)
     @hypothesis.given(lines | strategies.binary(), strategies.integers(0, 5))
     def check(text, cut):
         try:

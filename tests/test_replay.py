@@ -155,7 +155,10 @@ def recency(config) -> Estimator:
     return Estimator(init, update, lambda params, state, counts: state)
 
 
-def test_a_strangers_estimator_sees_every_episode_in_order(tmp_path):
+@pytest.mark.parametrize("batch", [2, 4096])
+def test_a_strangers_estimator_sees_every_episode_in_order(tmp_path, monkeypatch, batch):
+    monkeypatch.setattr(logs, "BATCH_EPISODES", batch)
+    monkeypatch.setattr(replay, "BATCH_EPISODES", batch)
     records = [record("a"), record("b", outcome=0), record("a", outcome=None), record("c", "b"), record("c")]
     report = replay.replay(write(tmp_path, records), estimator=f"{__name__}:recency")
     assert {m.id: m.worth * 8 for m in report.memories} == {"a": 0, "b": 3, "c": 4}
@@ -277,6 +280,7 @@ def test_only_the_name_of_a_memory_is_shortened(tmp_path):
     report = replay.replay(write(tmp_path, [record(name, outcome=t % 2) for t in range(12)] + [{}]))
     text = printed(report)
     assert "[bold]?[31mall" in text
+    assert "xxx" not in text
     assert "evidence   successes   worth   95 % interval   label" in text
     assert f"{tmp_path / 'log.jsonl'}:13: retrieved: missing; must be" in text
 

@@ -17,7 +17,8 @@ import xarray
 from scipy import stats
 
 import mwjax
-from mwjax import engine, experiment, metrics, store, sweep
+from mwjax import engine, experiment, metrics, registry, store, sweep
+from mwjax.config import METRICS
 from mwjax.experiment import Experiment
 from mwjax.sweep import TroubleError
 from mwjax.types import UTILITY_ONE, InputError
@@ -42,6 +43,7 @@ def load(**fields: Any) -> Experiment:
 
 @pytest.fixture(scope="module")
 def found() -> xarray.Dataset:
+    engine.compile_chunk.cache_clear()
     return sweep.run(load())
 
 
@@ -106,11 +108,11 @@ def test_values_agree_with_each_other(found):
     np.testing.assert_allclose(found.spearman[3, -1, 0], rho, atol=1e-6)
 
 
-@pytest.mark.parametrize("chunk", [1, 7, 64])
+@pytest.mark.parametrize("chunk", [1, 7])
 def test_stored_arrays_do_not_depend_on_chunk(found, tmp_path, chunk):
-    stored = sweep.run(load(), out=tmp_path / "r", chunk=chunk)
+    stored = sweep.run(load(), out=tmp_path / "r", chunk=chunk, devices=jax.local_devices()[:1])
     xarray.testing.assert_identical(bare(stored), bare(found))
-    assert stored.attrs["chunk"] == min(chunk, SEEDS)
+    assert stored.attrs["chunk"] == chunk
 
 
 def test_name_and_fields_are_an_experiment(found):
@@ -141,27 +143,25 @@ def test_provenance(found):
     assert re.fullmatch(r"([0-9a-f]{40}(-dirty)?)?", attrs["commit"])
 
 
-def test_commit_is_of_a_checkout_of_this_package_only(monkeypatch, tmp_path):
-    monkeypatch.setattr(mwjax, "__file__", str(tmp_path / "mwjax" / "__init__.py"))
+def test_commit_is_of_a_checkout_of_this_package_only(monkeypatch):
+    inside_a_checkout_of_something_else = Path(__file__).parent / "mwjax" / "__init__.py"
+    monkeypatch.setattr(mwjax, "__file__", str(inside_a_checkout_of_something_else))
     assert sweep._commit() == ""
 
 
 def test_compile_time_counts_where_it_was_spent(found):
-    again = sweep.run(load())
-    assert again.attrs["compile_s"] == 0
-    assert again.attrs["run_s"] == again.attrs["wall_s"] > 0
-    engine.compile_chunk.cache_clear()
-    compiled = sweep.run(load()).attrs
-    assert compiled["compile_s"] > 0
-    assert compiled["run_s"] == pytest.approx(compiled["wall_s"] - compiled["compile_s"])
+    first, again = found.attrs, sweep.run(load()).attrs
+    assert 0 < first["compile_s"] < first["wall_s"]
+    assert first["run_s"] == pytest.approx(first["wall_s"] - first["compile_s"])
+    assert again["compile_s"] == 0
+    assert again["run_s"] == again["wall_s"] > 0
 
 
 def test_progress_tells_lives_done():
     calls = []
-    sweep.run(
-        load(), chunk=4, progress=lambda done, total: calls.append((done, total)), devices=jax.local_devices()[:1]
-    )
-    assert calls == [(4, 10), (8, 10), (10, 10)]
+    told = lambda done, total: calls.append((done, total))
+    sweep.run(load(), chunk=7, progress=told, devices=jax.local_devices()[:1])
+    assert calls == [(7, 10), (10, 10)]
 
 
 def test_finished_result_is_shown_again(found, tmp_path, monkeypatch):
@@ -247,24 +247,19 @@ def test_lives_held_at_once_do_not_grow_with_their_number(tmp_path, monkeypatch)
 
 def test_template_follows_the_settings():
     assert sweep.template(load(keep_worth="all")).worth.dims == ("seed", "checkpoint", "estimator", "memory")
-    assert set(load().config.metrics) - set(sweep.template(load(metrics=["spearman"]))) == set(
-        load().config.metrics
-    ) - {"spearman"}
+    assert set(sweep.template(load(metrics=["spearman"]))) & set(METRICS) == {"spearman"}
     for size, dtype in ((127, np.int8), (128, np.int16), (32_767, np.int16), (32_768, np.int32)):
         assert sweep.template(load(num_memories=size)).label_count.dtype == dtype
 
 
-def test_estimators_with_one_name_are_refused():
-    with pytest.raises(InputError, match="observers: .*two have the same name"):
-        sweep.template(
-            load(observers=["beta", "mwjax.registry:ESTIMATORS".replace("ESTIMATORS", "resolve")[:0] or beta])
-        )
-
-
 def beta(config: mwjax.Config) -> Any:
-    from mwjax.registry import ESTIMATORS
+    """A stranger's estimator that has the name of one of ours."""
+    return registry.ESTIMATORS["beta"](config)
 
-    return ESTIMATORS["beta"](config)
+
+def test_estimators_with_one_name_are_refused():
+    with pytest.raises(InputError, match=r"observers: .*two have the same name"):
+        sweep.template(load(observers=["beta", beta]))
 
 
 @pytest.mark.parametrize(

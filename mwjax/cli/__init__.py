@@ -10,9 +10,12 @@ import contextlib
 import io
 import json
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from mwjax.cli import commands
 from mwjax.cli.parser import UsageError, parse
@@ -24,7 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status. Errors are one line on standard error (and a traceback)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _answer(parse(given))
+        with _interruptible():
+            return _answer(parse(given))
     except SystemExit as end:  # --help and --version
         return _flushed(end.code if isinstance(end.code, int) else GOOD)
     except BrokenPipeError:
@@ -46,12 +50,37 @@ def _answer(args: argparse.Namespace) -> int:
     if args.json:
         with contextlib.redirect_stdout(sys.stderr):
             answer = command(args)
+            commands.check_interrupt()
             text = json.dumps(answer.data(), allow_nan=False)
         print(text)
     else:
         answer = command(args)
+        commands.check_interrupt()
         answer.show(commands.console())
     return _flushed(answer.status)
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Remember Ctrl-C as well as raise it: an exception that comes while a callback runs is lost."""
+    commands.INTERRUPT.clear()
+    main_thread = threading.current_thread() is threading.main_thread()
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or not main_thread:
+        yield
+        return
+    hook = sys.unraisablehook
+
+    def interrupt(number: int, frame: Any) -> None:
+        commands.INTERRUPT.set()
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, interrupt)
+    sys.unraisablehook = lambda lost: None if lost.exc_type is KeyboardInterrupt else hook(lost)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _flushed(status: int) -> int:

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 FULL_SEEDS, QUICK_SEEDS = 1_000, 200
 REPLAY_FILES = {"replay.json", "memories.csv"}
+
+INTERRUPT = threading.Event()
+"""Set by Ctrl-C."""
 
 Tick = Callable[[int, int], None]
 
@@ -176,10 +180,10 @@ def start_devices(device: str | None) -> None:
 
 
 @contextlib.contextmanager
-def progress(args: argparse.Namespace, name: str, episodes: int) -> Iterator[Tick | None]:
-    """A bar on standard error: lives done, rate, time left. None where nobody would see it."""
+def progress(args: argparse.Namespace, name: str, episodes: int) -> Iterator[Tick]:
+    """A bar on standard error, where somebody sees it: lives done, rate, time left. A tick also heeds Ctrl-C."""
     if args.quiet or not sys.stderr.isatty():
-        yield None
+        yield lambda done, total: check_interrupt()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -196,12 +200,19 @@ def progress(args: argparse.Namespace, name: str, episodes: int) -> Iterator[Tic
         task = bar.add_task(f"{name}: compiling", total=None, rate="")
 
         def tick(done: int, total: int) -> None:
+            check_interrupt()
             first.append((done, time.perf_counter()))
             lives, seconds = done - first[0][0], first[-1][1] - first[0][1]
             rate = f"{lives * episodes / seconds / 1e6:,.1f} M episodes/s" if seconds else ""
             bar.update(task, completed=done, total=total, description=name, rate=rate)
 
         yield tick
+
+
+def check_interrupt() -> None:
+    """Raise KeyboardInterrupt if Ctrl-C was pressed and has been forgotten."""
+    if INTERRUPT.is_set():
+        raise KeyboardInterrupt
 
 
 def note(args: argparse.Namespace, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 EXIT_STATUS = "Exit status: 0 good, 1 a check or the program failed, 2 bad input, 130 interrupted."
 KINDS = ("experiments", "estimators", "retrieval", "worlds", "fields")
@@ -16,7 +16,11 @@ class UsageError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """Errors are one line that names the nearest thing that exists."""
+    """Nothing may be abbreviated; errors are one line that names the nearest thing that exists."""
+
+    def __init__(self, **options: Any) -> None:
+        """As ArgumentParser."""
+        super().__init__(allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError."""

@@ -1,0 +1,125 @@
+"""Our own components and three of a stranger's pass the contract; each kind of fault is refused in one line."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from mwjax import estimators, lanes, registry, retrieval, worlds
+from mwjax.testing import ComponentError, check_component
+
+
+@pytest.mark.parametrize(
+    "factory", [*registry.ESTIMATORS.values(), registry.RETRIEVAL["uniform"], registry.WORLDS["mean"]]
+)
+def test_our_components_keep_the_contract(factory):
+    assert check_component(factory) in ("estimator", "retrieval", "outcome")
+
+
+def wilson(config):
+    """Lower end of the 95 % Wilson interval: an estimator that reads the integer counters."""
+
+    def worth(params, state, counts):
+        n, z = counts.evidence.astype(jnp.float32), jnp.float32(1.96)
+        p = jnp.where(n > 0, counts.successes.astype(jnp.float32) / jnp.maximum(n, 1.0), jnp.float32(0.5))
+        n = jnp.maximum(n, 1.0)
+        root = jnp.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+        return jnp.clip((p + z * z / (2 * n) - z * root) / (1 + z * z / n), 0.0, 1.0)
+
+    return estimators.Estimator(lambda lives: (), lambda params, state, step: (), worth)
+
+
+def discounted(config):
+    """Evidence of an episode halves the weight of what a memory had before: an estimator with a state of its own."""
+
+    def update(params, table, step):
+        old = lanes.take(table, step.retrieved)
+        new = jnp.where(step.success, jnp.float32(1), jnp.float32(0))
+        return lanes.add(table, step.retrieved, (new - old) * jnp.float32(0.5))
+
+    init = lambda lives: jnp.full(lives * config.num_memories, 0.5, jnp.float32)
+    return estimators.Estimator(
+        init, update, lambda params, table, counts: lanes.rows(table, counts.evidence.shape[-1])
+    )
+
+
+def best_first(config):
+    """The k memories of highest worth, ties by index: a retrieval that exploits."""
+
+    def retrieve(params, state, step, words):
+        return jax.lax.top_k(step.worth.T, config.num_retrieved)[1].T.astype(jnp.int32), state
+
+    return retrieval.Retrieval(0, lambda lives: (), retrieve, uses_worth=True)
+
+
+def weakest_link(config):
+    """Success with the least utility of the set: an outcome law."""
+
+    def success(params, step, words):
+        return (words[0] >> jnp.uint32(8)) < step.utility.min(axis=0)
+
+    return worlds.Outcome(1, success)
+
+
+@pytest.mark.parametrize("factory", [wilson, discounted, best_first, weakest_link])
+def test_a_strangers_component_needs_no_fork(factory):
+    check_component(factory)
+
+
+UNIFORM = lambda config: registry.RETRIEVAL["uniform"](config)
+
+
+def bad_retrieval(retrieve, **settings):
+    return lambda config: UNIFORM(config)._replace(retrieve=lambda *args: retrieve(config, *args), **settings)
+
+
+def peeks(config, params, state, step, words):
+    sets = retrieval.subset(words, config.num_memories)
+    return sets if step.success is None else jnp.where(step.success, sets, sets[::-1]), state
+
+
+def bad_worth(worth):
+    return lambda config: estimators.counter(config)._replace(worth=worth)
+
+
+def impure():
+    calls = iter(range(10**6))
+    return bad_worth(lambda p, s, c: jnp.full(c.evidence.shape, next(calls) % 7 / 7, jnp.float32))
+
+
+GROWING = lambda config: estimators.counter(config, weight="score")._replace(
+    update=lambda p, s, step: s.astype(jnp.int32)
+)
+FAULTS = {
+    "looks at the outcome before it acts": bad_retrieval(peeks),
+    "reads a Step field that is not known yet": bad_retrieval(
+        lambda c, p, s, step, w: (retrieval.subset(w, c.num_memories) + step.success.astype(jnp.int32) * 0, s)
+    ),
+    "must be int32": bad_retrieval(
+        lambda c, p, s, step, w: (retrieval.subset(w, c.num_memories).astype(jnp.uint32), s)
+    ),
+    "repeats a memory or leaves": bad_retrieval(lambda c, p, s, step, w: (jnp.zeros(w.shape, jnp.int32), s)),
+    "its state changes from": GROWING,
+    "leaves [0, 1]": bad_worth(lambda p, s, c: c.evidence.astype(jnp.float32)),
+    "is not finite": bad_worth(lambda p, s, c: c.successes / c.evidence),
+    "must be float32": bad_worth(lambda p, s, c: c.successes),
+    "a memory that was never shown changes its worth": bad_worth(
+        lambda p, s, c: jnp.broadcast_to(c.successes.sum(0) / 10_000, c.evidence.shape).astype(jnp.float32)
+    ),
+    "relabelling the memories changes": bad_worth(
+        lambda p, s, c: jnp.where(
+            c.evidence > 0, (jnp.arange(c.evidence.shape[0], dtype=jnp.float32) / 100)[:, None], jnp.float32(0.5)
+        )
+    ),
+    "watching the same life twice": impure(),
+    "must be bool": lambda config: worlds.mean(config)._replace(success=lambda p, step, w: w[0]),
+    "must be an Estimator": lambda config: 7,
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_is_refused_in_one_line(fault):
+    with pytest.raises(ComponentError) as caught:
+        check_component(FAULTS[fault])
+    message = str(caught.value)
+    assert "\n" not in message
+    assert fault in message

@@ -1,0 +1,98 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from mwjax import theory
+
+
+@pytest.mark.parametrize(
+    ("num_memories", "num_retrieved", "num_episodes", "expected"),
+    [
+        (100, 8, 2_000, 0.662), (100, 8, 5_000, 0.817), (100, 8, 10_000, 0.894),
+        (100, 3, 10_000, 0.957), (100, 5, 10_000, 0.931), (100, 10, 10_000, 0.871), (100, 20, 10_000, 0.761),
+        (60, 4, 3_000, 0.894),
+    ],
+)  # fmt: skip
+def test_spearman_to_three_digits(num_memories, num_retrieved, num_episodes, expected):
+    assert theory.spearman(num_memories, num_retrieved, num_episodes) == pytest.approx(expected, abs=6e-4)
+
+
+def test_spearman_by_adaptive_quadrature_of_the_definition():
+    """rho = 12 E[U F_X(X)] - 3 and tau straight from their definitions, in two dimensions."""
+    n, k, episodes = 100, 8, 2_000
+    slope = (n - k) / (k * (n - 1))
+    variance = 0.25 - slope**2 / 12
+    noise = math.sqrt(k * n * (n - 1) * variance / (episodes * (n - k)))  # s, so that s^2 = Var(U) / SNR
+    above = lambda u, v: stats.norm.cdf((u - v) / (noise * math.sqrt(2)))
+    grid, weight = np.polynomial.legendre.leggauss(120)
+    u, w = (grid + 1) / 2, weight / 2
+    table = above(u[:, None], u[None, :])
+    rho = 12 * np.einsum("i,j,i,ij", w, w, u, table) - 3
+    tau = 2 * integrate.quad(lambda d: 2 * (1 - d) * above(d, 0.0), 0, 1)[0] - 1
+    assert theory.spearman(n, k, episodes) == pytest.approx(((n - 2) * rho + 3 * tau) / (n + 1), abs=1e-6)
+
+
+def test_spearman_in_the_limits():
+    assert theory.spearman(100, 8, 10**12) == pytest.approx(1, abs=1e-4)
+    assert theory.spearman(100, 100, 10_000) == 0
+    assert theory.spearman(100, 8, 10_000, utility_low=0.5, utility_high=0.5) == 0
+    assert theory.spearman(100, 1, 1_000, effective=0.5) == pytest.approx(theory.spearman(100, 1, 500))
+    assert theory.spearman(100, 8, 500) > theory.spearman(100, 8, 1_000, effective=0.5)
+    assert theory.spearman(100, 8, 1_000, utility_high=0.5) < theory.spearman(100, 8, 1_000)
+
+
+@pytest.mark.parametrize("num_retrieved", [1, 2, 3, 5])
+def test_p_plus_against_every_subset(num_retrieved):
+    utility = np.array([0.1, 0.7, 0.35, 1.0, 0.0])
+    for memory, found in enumerate(theory.p_plus(utility, num_retrieved)):
+        sets = [s for s in itertools.combinations(range(5), num_retrieved) if memory in s]
+        assert found == pytest.approx(np.mean([utility[list(s)].mean() for s in sets]))
+
+
+def test_variance_of_p_plus_is_that_of_utility_diluted():
+    utility = np.random.default_rng(0).random(50)
+    expected = utility.var() * theory.dilution(50, 6) ** 2
+    assert theory.p_plus(utility, 6).var() == pytest.approx(expected)
+    assert theory.p_plus([0.3], 1) == pytest.approx([0.3])
+
+
+def test_effective_evidence_is_kish():
+    weight = 0.2 + 0.8 * (np.arange(100_000) + 0.5) / 100_000
+    assert theory.effective_evidence(0.2) == pytest.approx(weight.mean() ** 2 / (weight**2).mean(), abs=1e-6)
+    assert theory.effective_evidence(0) == pytest.approx(0.75)
+    assert theory.effective_evidence(1) == 1
+
+
+def test_rmse_falls_as_the_root():
+    assert theory.rmse(100, 8, 10_000) == pytest.approx(theory.rmse(100, 8, 100) / 10)
+    assert theory.rmse(100, 100, 400) == pytest.approx(math.sqrt(0.25 / 400))
+
+
+def test_enumeration_against_every_sequence_of_episodes():
+    utility, episodes = [0.2, 0.9, 0.5], 3
+    total = 0.0
+    for shown in itertools.product(range(3), repeat=episodes):
+        for outcome in itertools.product((0, 1), repeat=episodes):
+            chance = (
+                math.prod(utility[m] if y else 1 - utility[m] for m, y in zip(shown, outcome, strict=True))
+                / 3**episodes
+            )
+            mine = lambda m, shown=shown, outcome=outcome: [y for s, y in zip(shown, outcome, strict=True) if s == m]
+            worth = [np.mean(mine(m)) if mine(m) else 0.5 for m in range(3)]
+            total += chance * (0 if np.ptp(worth) == 0 else stats.spearmanr(worth, utility)[0])
+    assert theory.spearman_by_enumeration(utility, episodes) == pytest.approx(total)
+
+
+def test_label_shares_against_draws():
+    rng, n, k, episodes, draws = np.random.default_rng(0), 100, 8, 600, 400_000
+    companions = rng.normal(0.5, math.sqrt(1 / (12 * (n - 1))), draws)
+    p = (rng.random(draws) + (k - 1) * companions) / k
+    evidence = rng.binomial(episodes, k / n, draws)
+    worth = rng.binomial(evidence, p) / np.maximum(evidence, 1)
+    low, high = theory.label_shares(n, k, episodes)
+    for share, labelled in ((low, worth <= 0.4), (high, worth >= 0.6)):
+        found = (labelled & (evidence >= 10)).mean()
+        assert abs(found - share) < 5 * math.sqrt(share / draws)
