@@ -61,8 +61,8 @@ def spearman(
     k >= 3; with fewer retrievals worth is not normal.
 
     `effective` is the share of the evidence that weights leave (see effective_evidence). The variance of one worth,
-    v N / (T k), grows by 1 / effective; the covariance of two, (k - 1) / (N - 1) of it, does not, as independent weights
-    average out of the outcome that both share. N - k of the SNR becomes (N - k)^2 / `apart`.
+    v N / (T k), grows by 1 / effective; the covariance of two, (k - 1) / (N - 1) of it, does not, as independent
+    weights average out of the outcome that both share. N - k of the SNR becomes (N - k)^2 / `apart`.
     """
     n, k = num_memories, num_retrieved
     variance = _outcome_variance(n, k, utility_low, utility_high)

@@ -86,8 +86,8 @@ def impure():
     return bad_worth(lambda p, s, c: jnp.full(c.evidence.shape, next(calls) % 7 / 7, jnp.float32))
 
 
-GROWING = lambda config: estimators.counter(config, weight="score")._replace(
-    update=lambda p, s, step: s.astype(jnp.int32)
+GROWING = lambda config: estimators.counter(config)._replace(
+    init=lambda lives: jnp.zeros(lives, jnp.float32), update=lambda p, s, step: s.astype(jnp.int32)
 )
 FAULTS = {
     "looks at the outcome before it acts": bad_retrieval(peeks),

@@ -1,0 +1,48 @@
+import shutil
+
+import pytest
+from rich.console import Console
+
+from mwjax import bench
+
+
+@pytest.fixture(scope="module")
+def result():
+    return bench.bench(lives=2, episodes=20, repeats=2)
+
+
+def test_every_contestant_is_timed(result):
+    rows = {row["name"]: row for row in result["rows"]}
+    assert len(rows) == len(bench.cases())
+    for name, row in rows.items():
+        assert set(row) == {"name", "ns_per_episode", "ratio_to_c", "compile_s", "note"}
+        if name != "C loop":
+            assert row["ns_per_episode"] > 0
+    assert "extrapolated" in rows["NumPy reference"]["note"]
+    assert rows["NumPy reference"]["compile_s"] is None
+    assert rows["mwjax, open loop"]["compile_s"] > 0
+    assert result["conditions"]["num_memories"] == 100
+
+
+@pytest.mark.skipif(not (shutil.which("cc") or shutil.which("gcc")), reason="no C compiler")
+def test_ratios_are_to_the_c_loop(result):
+    best = result["rows"][0]["ns_per_episode"]
+    for row in result["rows"]:
+        assert row["ratio_to_c"] == pytest.approx(row["ns_per_episode"] / best)
+
+
+def test_without_a_compiler_the_row_says_so(monkeypatch):
+    monkeypatch.setattr(bench.shutil, "which", lambda name: None)
+    monkeypatch.setattr(bench, "cases", lambda: [bench.Case("C loop", "c", 1, "")])
+    row = bench.bench(lives=1, episodes=1, repeats=1)["rows"][0]
+    assert row["note"] == "no C compiler found"
+    assert row["ns_per_episode"] is None
+
+
+def test_the_table_names_its_conditions(result):
+    console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    bench.print_bench(result, console)
+    text = console.export_text()
+    console.file.close()
+    for word in ("N = 100", "k = 8", "interleaved", "jaxlib", "x C"):
+        assert word in text
