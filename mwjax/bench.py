@@ -246,8 +246,8 @@ def print_bench(result: dict[str, Any], console: Any) -> None:
     c = result["conditions"]
     console.print(
         f"N = {c['num_memories']}, k = {c['num_retrieved']}, {c['lives_per_core']} lives a core x "
-        f"{c['episodes']:,} episodes, minimum of {c['repeats']} interleaved runs; {c['processor']}, {c['cores']} cores; "
-        f"jax {c['jax']}, jaxlib {c['jaxlib']}, Python {c['python']}; cc {c['cflags']}",
+        f"{c['episodes']:,} episodes, minimum of {c['repeats']} interleaved runs; "
+        f"{c['processor']}, {c['cores']} cores; jax {c['jax']}, jaxlib {c['jaxlib']}, Python {c['python']}; cc {c['cflags']}",
         style="dim",
     )
 

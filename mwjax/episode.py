@@ -54,13 +54,12 @@ def advance(
         step = step._replace(worth=parts.observers[actor].worth(params, s.observers[actor], counted))
 
     retrieved, retrieval = parts.retrieval.retrieve(params, s.retrieval, step, words[:split])
-    retrieved = lax.optimization_barrier(retrieved)
     step = step._replace(retrieved=retrieved, utility=lanes.take(utility_table, retrieved))
     if any(observer.uses_score for observer in parts.observers):
         step = step._replace(score=worlds.scores(config, params, root, seed, step))
 
     success = parts.outcome.success(params, step, words[split : split + parts.outcome.num_words])
-    step = step._replace(success=lax.optimization_barrier(success))
+    step = step._replace(success=success)
 
     return State(
         tally=estimators.tally(s.tally, step, jnp.int32(1)),

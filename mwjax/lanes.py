@@ -37,8 +37,7 @@ def add(table: Array, index: Array, amount: Array) -> Array:
 
     Slot after slot: XLA's CPU compiler makes a better loop of that than of one scatter over all slots.
     """
-    position = lax.optimization_barrier(_position(table, index))
-    amount = jnp.broadcast_to(amount.astype(table.dtype), index.shape)
+    position, amount = _position(table, index), jnp.broadcast_to(amount.astype(table.dtype), index.shape)
 
     def one(slot: Array, table: Array) -> Array:
         entries = table.at[position[slot]]

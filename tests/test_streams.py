@@ -37,7 +37,7 @@ def test_packed_pairs_are_the_reference_words(pairs):
     seeds = np.array([0, 1, 2**32 - 1], np.uint32)
     draw = jax.jit(lambda s: streams.unpack(streams.episode_pairs(u32([9]), s, streams.EPISODE, jnp.int32(11), pairs)))
     expected = [reference.words(9, int(s), reference.EPISODE, 11, 1, pairs)[0] for s in seeds]
-    assert (np.asarray(draw(seeds)).T == np.array(expected)).all()
+    np.testing.assert_array_equal(np.asarray(draw(seeds)).T, expected)
 
 
 @pytest.mark.parametrize("num_memories", [1, 2, 7, 100])
