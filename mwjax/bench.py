@@ -93,12 +93,12 @@ def _c_peer(lives: int, episodes: int) -> Iterator[Measure]:
         with resources.as_file(source) as path:
             subprocess.run([compiler, *CFLAGS, "-o", binary, path], check=True)
         compile_s = time.perf_counter() - began
-        core = min(os.sched_getaffinity(0))
-        command = [binary, str(lives), str(episodes)]
+        bind = f"import os, sys; os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}}); "
+        bind += "os.execv(sys.argv[1], sys.argv[1:])"
+        command = [sys.executable, "-c", bind, str(binary), str(lives), str(episodes)]
 
         def run() -> float:
-            bind = lambda: os.sched_setaffinity(0, {core})
-            out = subprocess.run(command, capture_output=True, text=True, check=True, preexec_fn=bind).stdout
+            out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
             return float(out.split()[0])
 
         yield run, compile_s
@@ -244,10 +244,10 @@ def print_bench(result: dict[str, Any], console: Any) -> None:
         table.add_row(row["name"], *figures, row["note"])
     console.print(table)
     c = result["conditions"]
+    where = f"{c['processor']}, {c['cores']} cores; jax {c['jax']}, jaxlib {c['jaxlib']}, Python {c['python']}"
     console.print(
         f"N = {c['num_memories']}, k = {c['num_retrieved']}, {c['lives_per_core']} lives a core x "
-        f"{c['episodes']:,} episodes, minimum of {c['repeats']} interleaved runs; "
-        f"{c['processor']}, {c['cores']} cores; jax {c['jax']}, jaxlib {c['jaxlib']}, Python {c['python']}; cc {c['cflags']}",
+        f"{c['episodes']:,} episodes, minimum of {c['repeats']} interleaved runs; {where}; cc {c['cflags']}",
         style="dim",
     )
 

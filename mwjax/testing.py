@@ -203,17 +203,16 @@ def _check_lives(name: str, kind: str, factory: Callable[[Config], Any], config:
     )
     live = lambda params, key: engine.simulate(config, params, key)
     with _one_line(name, "whole lives under jit and vmap"):
-        batch = jax.jit(jax.vmap(live, (None, 0)))(params, keys)
         alone = jax.jit(live)(params, keys[LIVES - 1])
-        many = params._replace(prior_a=np.ones(2, np.float32))
+        twice = params._replace(prior_a=np.repeat(params.prior_a, 2))
         axes = Params(**{field: 0 if field == "prior_a" else None for field in Params._fields})
-        nested = jax.jit(jax.vmap(jax.vmap(live, (None, 0)), (axes, None)))(many, keys)
-    last: Callable[[Trace], Trace] = lambda trace: jax.tree.map(lambda x: x[LIVES - 1], trace)
-    evidence = np.asarray(batch.counts.evidence)
-    complete = (evidence <= EPISODES).all() and (evidence.sum(axis=1) == EPISODES * config.num_retrieved).all()
+        nested = jax.jit(jax.vmap(jax.vmap(live, (None, 0)), (axes, None)))(twice, keys)
+    row: Callable[[Trace, int], Trace] = lambda trace, i: jax.tree.map(lambda x: x[i], trace)
+    evidence = np.asarray(nested.counts.evidence)
+    complete = (evidence <= EPISODES).all() and (evidence.sum(axis=-1) == EPISODES * config.num_retrieved).all()
     _require(bool(complete), name, "a retrieved set repeats a memory or leaves 0..num_memories-1")
-    _require(_close(last(batch), alone), name, "a life differs between alone and in a batch")
-    _require(_close(jax.tree.map(lambda x: x[1], nested), batch), name, "a life differs under nested vmap")
+    _require(_close(row(row(nested, 0), LIVES - 1), alone), name, "a life differs between alone and in a batch")
+    _require(_close(row(nested, 1), row(nested, 0)), name, "a life differs under nested vmap")
 
 
 def _close(first: Trace, second: Trace) -> bool:

@@ -78,6 +78,7 @@ def test_exact_rows_allow_nothing():
 
 def test_a_mean_that_is_no_number_is_off():
     assert paper.judge(UNIFORM[0], math.nan, 0.01) == "off"
+    assert paper.judge(replace(UNIFORM[0], closed_form=None), math.nan, 0.01) == "off"
 
 
 def test_the_table_of_good_results():

@@ -89,6 +89,16 @@ def test_spearman_in_the_limits():
     assert theory.spearman(100, 8, 1_000, utility_high=0.5) < theory.spearman(100, 8, 1_000)
 
 
+def test_spearman_of_long_lives_by_its_expansion():
+    """With a = sqrt(3 SNR): rho = 6 int D (1 - D) erf(a D) dD, tau = 2 int (1 - D) erf(a D) dD, up to exp(-a^2)."""
+    n, k, episodes = 100, 8, 1_000_000
+    snr = episodes * (n - k) / 12 / (k * n * (n - 1) * (0.25 - theory.dilution(n, k) ** 2 / 12))
+    a = math.sqrt(3 * snr)
+    rho = 1 - 6 * (1 / (4 * a**2) - 1 / (3 * math.sqrt(math.pi) * a**3))
+    tau = 1 - 2 / (math.sqrt(math.pi) * a) + 1 / (2 * a**2)
+    assert theory.spearman(n, k, episodes) == pytest.approx(((n - 2) * rho + 3 * tau) / (n + 1), abs=1e-10)
+
+
 def test_spearman_turns_with_the_sign_of_success():
     """Failures instead of successes: U -> 1 - U ranks the other way round, just as well."""
     mirrored = theory.spearman(100, 8, 1_000, utility_low=0.6, utility_high=0.9)
