@@ -48,7 +48,7 @@ def cases() -> list[Case]:
     ]
 
 
-def bench(*, lives: int = 256, episodes: int = 10_000, repeats: int = 7) -> dict[str, Any]:
+def bench(*, lives: int = 384, episodes: int = 10_000, repeats: int = 7) -> dict[str, Any]:
     """Time every case; {"rows": [{name, ns_per_episode, ratio_to_c, compile_s, note}], "conditions": {...}}."""
     with ExitStack() as stack:
         running = []

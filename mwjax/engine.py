@@ -18,7 +18,7 @@ from mwjax import episode, registry
 from mwjax.config import Config, Params, make_params
 from mwjax.types import InputError, Pytree, Trace
 
-BATCH_BYTES = 1 << 18
+BATCH_BYTES = 300 << 10
 """Counters of one batch of lives that still sit in a core's cache; more lives make more batches, not bigger ones."""
 
 

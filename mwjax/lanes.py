@@ -43,7 +43,7 @@ def add(table: Array, index: Array, amount: Array) -> Array:
         entries = table.at[position[slot]]
         return entries.add(amount[slot], mode="promise_in_bounds", unique_indices=True, wrap_negative_indices=False)
 
-    return lax.fori_loop(0, index.shape[0], one, table)
+    return lax.fori_loop(0, index.shape[0], one, table, unroll=2)
 
 
 UNROLLED = 16

@@ -201,11 +201,12 @@ def test_what_goes_wrong_inside(call, monkeypatch, error, status, line):
     assert call("list") == (status, "", line)
 
 
-def test_a_reader_that_goes_away_is_no_error():
+@pytest.mark.parametrize("word", ["list", "--help"])
+def test_a_reader_that_goes_away_is_no_error(word):
     reader, writer = os.pipe()
     os.close(reader)
     found = subprocess.run(
-        [sys.executable, "-m", "mwjax", "list"], stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+        [sys.executable, "-m", "mwjax", word], stdout=writer, stderr=subprocess.PIPE, text=True, check=False
     )
     os.close(writer)
     assert (found.returncode, found.stderr) == (0, "")

@@ -123,6 +123,6 @@ def test_other_keys_are_refused(key):
 
 
 def test_chunks_shrink_as_stores_grow():
-    assert engine.batch_size(Config()) == 320
+    assert engine.batch_size(Config()) == 384
     assert engine.batch_size(Config(num_memories=100_000)) == 32
     assert engine.batch_size(Config(num_memories=8), 2) == 2_048

@@ -13,10 +13,10 @@ import pytest
 from mwjax import engine
 from mwjax.config import Config
 
-LIVES = 256
+LIVES = 384
 EXPECTED = {  # jaxlib -> operations compiled into one episode
-    "0.10": {"cipher shifts": 20, "gather": 1, "scatter": 1, "fusion": 10, "copied words": 2},
-    "0.12": {"cipher shifts": 20, "gather": 1, "scatter": 1, "fusion": 10, "copied words": 2},
+    "0.10": {"cipher shifts": 20, "gather": 1, "scatter": 2, "fusion": 12, "copied words": 2},
+    "0.12": {"cipher shifts": 20, "gather": 1, "scatter": 2, "fusion": 12, "copied words": 2},
 }
 
 
