@@ -69,7 +69,7 @@ def bench(*, lives: int = 384, episodes: int = 10_000, repeats: int = 7) -> dict
             "ns_per_episode": ns,
             "ratio_to_c": ns / best[0] if ns and best[0] else None,
             "compile_s": compile_s,
-            "note": case.note if run is not None else "no C compiler found",
+            "note": case.note if run is not None else "no working C compiler",
         }
         for (case, run, compile_s), ns in zip(running, best, strict=True)
     ]
@@ -91,8 +91,11 @@ def _c_peer(lives: int, episodes: int) -> Iterator[Measure]:
         source = resources.files("mwjax") / "peers" / "open_loop.c"
         began = time.perf_counter()
         with resources.as_file(source) as path:
-            subprocess.run([compiler, *CFLAGS, "-o", binary, path], check=True)
+            failed = subprocess.run([compiler, *CFLAGS, "-o", binary, path], capture_output=True).returncode
         compile_s = time.perf_counter() - began
+        if failed:
+            yield None, None
+            return
         bind = f"import os, sys; os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}}); "
         bind += "os.execv(sys.argv[1], sys.argv[1:])"
         command = [sys.executable, "-c", bind, str(binary), str(lives), str(episodes)]
@@ -107,7 +110,9 @@ def _c_peer(lives: int, episodes: int) -> Iterator[Measure]:
 @contextmanager
 def _child(case: Case, lives: int, episodes: int) -> Iterator[Measure]:
     command = [sys.executable, "-m", "mwjax.bench", case.what, str(case.cores), str(lives), str(episodes)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    pipe = subprocess.PIPE
+    # A session of its own: Ctrl-C at the terminal reaches the parent alone, which then ends the children.
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, start_new_session=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         ask, answer = process.stdin, process.stdout

@@ -1,4 +1,6 @@
 import shutil
+import subprocess
+import sys
 
 import pytest
 from rich.console import Console
@@ -31,11 +33,12 @@ def test_ratios_are_to_the_c_loop(result):
         assert row["ratio_to_c"] == pytest.approx(row["ns_per_episode"] / best)
 
 
-def test_without_a_compiler_the_row_says_so(monkeypatch):
-    monkeypatch.setattr(bench.shutil, "which", lambda name: None)
+@pytest.mark.parametrize("compiler", [None, "false"])
+def test_without_a_working_compiler_the_row_says_so(monkeypatch, compiler):
+    monkeypatch.setattr(bench.shutil, "which", lambda name: compiler)
     monkeypatch.setattr(bench, "cases", lambda: [bench.Case("C loop", "c", 1, "")])
     row = bench.bench(lives=1, episodes=1, repeats=1)["rows"][0]
-    assert row["note"] == "no C compiler found"
+    assert row["note"] == "no working C compiler"
     assert row["ns_per_episode"] is None
 
 
@@ -46,3 +49,23 @@ def test_the_table_names_its_conditions(result):
     console.file.close()
     for word in ("N = 100", "k = 8", "interleaved", "jaxlib", "x C"):
         assert word in text
+
+
+INTERRUPTED = """
+import os, signal, time
+from mwjax import bench
+with bench._child(bench.Case("", "reference", 1, ""), 1, 1) as (run, _):
+    run()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.killpg(0, signal.SIGINT)
+    time.sleep(1)
+    run()
+    print("alive")
+"""
+
+
+def test_ctrl_c_does_not_reach_the_children():
+    """A terminal interrupts its whole foreground group; children in it would print a traceback each."""
+    command = [sys.executable, "-c", INTERRUPTED]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, start_new_session=True)
+    assert (done.stdout, done.stderr) == ("alive\n", "")
