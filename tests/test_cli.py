@@ -201,13 +201,13 @@ def test_what_goes_wrong_inside(call, monkeypatch, error, status, line):
     assert call("list") == (status, "", line)
 
 
-@pytest.mark.parametrize("word", ["list", "--help"])
-def test_a_reader_that_goes_away_is_no_error(word):
+@pytest.mark.parametrize("words", [["list"], ["list", "--json"], ["--help"]])
+def test_a_reader_that_goes_away_is_no_error(words):
+    buffered = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
     reader, writer = os.pipe()
     os.close(reader)
-    found = subprocess.run(
-        [sys.executable, "-m", "mwjax", word], stdout=writer, stderr=subprocess.PIPE, text=True, check=False
-    )
+    command = [sys.executable, "-m", "mwjax", *words]
+    found = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, env=buffered)
     os.close(writer)
     assert (found.returncode, found.stderr) == (0, "")
 
@@ -396,6 +396,7 @@ def test_progress_is_for_terminals(monkeypatch, capsys):
     assert out == ""
     assert "ranking" in err
     assert "9/9" in err
+    assert "M episodes/s" in err
 
 
 def test_an_interrupt_that_was_lost_is_heeded_at_the_next_tick():
