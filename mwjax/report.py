@@ -117,14 +117,12 @@ def _life_lines(dataset: xarray.Dataset) -> list[str]:
     """Mean success, and how evidence spreads over the memories."""
     lines = []
     if "mean_success" in dataset:
-        lines.append(
-            "Mean success: {} (sd {}; 95 % interval {})".format(*_cells(statistics(dataset.mean_success.values), -1))
-        )
+        mean, sd, interval = _cells(statistics(dataset.mean_success.values), -1)
+        lines.append(f"Mean success: {mean} (sd {sd}; 95 % interval {interval})")
     if "evidence_quantile" in dataset:
-        mean = dataset.evidence_quantile.isel(checkpoint=-1).mean("seed").values
-        names = {0.0: "least", 0.5: "median", 1.0: "most"}
-        shares = dataset.coords["quantile"].values.tolist()
-        each = [f"{names.get(share, f'{share:.0%}')} {value:,.0f}" for share, value in zip(shares, mean, strict=True)]
+        names, found = {0.0: "least", 0.5: "median", 1.0: "most"}, dataset.evidence_quantile.isel(checkpoint=-1)
+        shares = found["quantile"].values.tolist()
+        each = [f"{names.get(q, f'{q:.0%}')} {found.sel(quantile=q).mean():,.0f}" for q in shares]
         lines.append(f"Evidence of a memory: {', '.join(each)}")
     return lines
 

@@ -1,5 +1,6 @@
 """The command line that scripts rely on: its words, exit statuses, JSON keys, and one line for everything wrong."""
 
+import contextlib
 import json
 import os
 import re
@@ -44,10 +45,10 @@ def call(capsys, monkeypatch, tmp_path):
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory) -> Path:
-    """A small finished result."""
-    out = tmp_path_factory.mktemp("results") / "small"
-    assert main(["run", "ranking", *SMALL, "--out", str(out), "--quiet"]) == 0
-    return out
+    """A small finished result, under the name that it gets by default."""
+    with contextlib.chdir(tmp_path_factory.mktemp("small")):
+        assert main(["run", "ranking", *SMALL, "--quiet"]) == 0
+        return next(Path("results").iterdir()).absolute()
 
 
 def python(*arguments: str, **options) -> subprocess.CompletedProcess:
@@ -228,6 +229,7 @@ def test_ctrl_c_ends_a_run_and_leaves_nothing(tmp_path):
 
 
 def test_run_prints_stores_and_draws(stored, call):
+    assert re.fullmatch(r"ranking-[0-9a-f]{8}", stored.name)
     assert {"figure.png", "figure.svg", "zarr.json"} <= set(os.listdir(stored))
     status, out, err = call("run", "ranking", *SMALL, "--out", str(stored))
     assert (status, err) == (0, f"mwjax: {stored} holds this result already; --fresh simulates it again\n")
@@ -269,12 +271,6 @@ def test_a_result_of_other_settings_is_refused_and_fresh_replaces_it(stored, cal
     assert err.startswith(f"mwjax: {out}: holds a result with other settings (root_seed = 0)")
     status, text, _ = call("run", "ranking", *SMALL, "--set", "root_seed=1", "--out", str(out), "--fresh", "--json")
     assert (status, json.loads(text)["config"]["root_seed"]) == (0, 1)
-
-
-def test_the_folder_has_a_name_by_default(call, tmp_path):
-    _, out, _ = call("run", "ranking", *SMALL, "--json")
-    assert re.fullmatch(r"results/ranking-[0-9a-f]{8}", json.loads(out)["store"])
-    assert (tmp_path / json.loads(out)["store"] / "zarr.json").exists()
 
 
 def test_with_finds_a_component_in_the_current_folder(call, tmp_path, monkeypatch):

@@ -277,3 +277,9 @@ def test_a_module_that_fails_is_one_line_with_its_place(tmp_path, monkeypatch):
     expected = f"ZeroDivisionError: division by zero ({tmp_path}/broken.py, line 2)"
     assert message("ranking", components=["broken:mine"]) == f"--with broken:mine: {expected}"
     assert message("ranking", observers=["broken:mine"]) == f"component: {expected}"
+
+
+@pytest.mark.parametrize("value", ["1" + "0" * 400, "nan", "inf"])
+def test_numbers_beyond_float_are_out_of_range(value):
+    with pytest.raises(InputError, match="prior_a"):
+        load("ranking", overrides=[f"prior_a={value}"])
