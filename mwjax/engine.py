@@ -20,7 +20,8 @@ from mwjax.types import InputError, Pytree, Trace
 
 BATCH_BYTES = 300 << 10
 """Counters of one batch of lives that still sit in a core's cache; more lives make more batches, not bigger ones."""
-
+TREE_LIVES, TREE_MEMORIES = 128, 2_560_000
+"""Of retrieval from a sum tree: least lives of a batch, and most memories of all its lives."""
 
 ONE_THREAD: dict[str, str | bool] = {"xla_cpu_multi_thread_eigen": False}
 """Cores are used by sharding lives; splitting the small loops of one episode between threads only costs time."""
@@ -87,9 +88,14 @@ class Program(NamedTuple):
 
 
 def batch_size(config: Config, num_devices: int = 1) -> int:
-    """Lives of one chunk: as many as keep the counters in cache, a multiple of 32, on every device."""
-    fit = BATCH_BYTES // (8 * config.num_memories)
-    return num_devices * max(32, min(1024, fit // 32 * 32))
+    """Lives of one chunk: as many as keep the counters in cache, a multiple of 32, on every device.
+
+    A sum tree makes many small operations an episode, so it wants at least TREE_LIVES, in cache or not.
+    """
+    if registry.parts(config).retrieval.observe is None:
+        fit = BATCH_BYTES // (8 * config.num_memories) // 32 * 32
+        return num_devices * max(32, min(1024, fit))
+    return num_devices * max(TREE_LIVES, min(3 * TREE_LIVES, TREE_MEMORIES // config.num_memories // 32 * 32))
 
 
 @functools.lru_cache(maxsize=64)

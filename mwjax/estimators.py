@@ -31,30 +31,77 @@ class Estimator(NamedTuple):
     worth: Callable[[Params, Pytree, Counts], Array]
     """(params, state, counts) -> float32 [memory, life] in [0, 1]."""
     uses_score: bool = False
+    at: Callable[[Params, Pytree, Counts, Array], Array] | None = None
+    """(params, state, counts of the retrieved memories only, retrieved int32 [retrieved, life]) -> their worth,
+    float32 [retrieved, life]: what `worth` says of them. None: an actor's worth is read in full instead."""
 
 
-def new_tally(num_memories: int, lives: int, dtype: jnp.dtype = jnp.int32) -> Array:
-    """Empty counters: a table with two entries a memory, failures of every memory, then successes."""
+class Tally(NamedTuple):
+    """The integer counters that every life keeps."""
+
+    memories: Array  # int32, a table of two counters side by side (failures, successes) a context and memory
+    episodes: Array  # int32 [context, life]
+    successes: Array  # int32 [context, life], of the episodes
+
+
+def new_tally(config: Config, lives: int) -> Tally:
+    """Empty counters."""
+    none = jnp.zeros((config.num_contexts, lives), jnp.int32)
+    return Tally(new_counters(config.num_memories * config.num_contexts, lives, jnp.int32), none, none)
+
+
+def new_counters(num_memories: int, lives: int, dtype: jnp.dtype) -> Array:
+    """A table with two entries a memory, side by side: failures, successes."""
     return jnp.zeros(lives * 2 * num_memories, dtype)
 
 
-def tally(counters: Array, step: Step, weight: Array) -> Array:
-    """Add `weight` ([retrieved, life] or a scalar) to the success or failure counter of each retrieved memory."""
-    num_memories = counters.shape[0] // (2 * step.success.shape[0])
-    return lanes.add(counters, step.retrieved + jnp.where(step.success, num_memories, 0).astype(jnp.int32), weight)
+def tally(config: Config, counted: Tally, step: Step) -> Tally:
+    """Count an episode."""
+    here = step.context == jnp.arange(config.num_contexts, dtype=jnp.int32)[:, None]
+    memory = step.retrieved + step.context * jnp.int32(config.num_memories)
+    return Tally(
+        lanes.add(counted.memories, side(memory, step.success), jnp.int32(1)),
+        counted.episodes + here.astype(jnp.int32),
+        counted.successes + (here & step.success).astype(jnp.int32),
+    )
 
 
-def read(counters: Array, lives: int) -> tuple[Array, Array]:
-    """(failures, successes) of a tally, [memory, life] each."""
-    failures, successes = jnp.split(lanes.rows(counters, lives), 2)
-    return failures, successes
+def side(memory: Array, success: Array | bool) -> Array:
+    """The entry of a memory's successes (of its failures) in a table of counters."""
+    return memory * jnp.int32(2) + jnp.asarray(success, jnp.int32)
 
 
-def counts(counters: Array, lives: int) -> Counts:
-    """Read the integer tally."""
-    failures, successes = read(counters, lives)
+def add_weight(counters: Array, step: Step, weight: Array) -> Array:
+    """Add `weight` (float32 [retrieved, life]) to the success or failure counter of each retrieved memory."""
+    return lanes.add(counters, side(step.retrieved, step.success), weight)
+
+
+def both(counters: Array, lives: int, index: Array | None = None) -> tuple[Array, Array]:
+    """(failures, successes) of a table, [memory, life], or of the memories in index, [..., life]."""
+    if index is None:
+        read = lanes.rows(counters, lives).reshape(-1, 2, lives)
+        return read[:, 0], read[:, 1]
+    return lanes.take(counters, side(index, False)), lanes.take(counters, side(index, True))
+
+
+def counts(config: Config, counted: Tally, index: Array | None = None) -> Counts:
+    """Read the counters: of all memories, or of those in `index` (int32 [retrieved, life])."""
+    lives, contexts = counted.episodes.shape[-1], config.num_contexts
+    if index is not None:
+        starts = jnp.arange(contexts, dtype=jnp.int32)[:, None, None] * jnp.int32(config.num_memories)
+        index = (starts + index).reshape(-1, lives)
+    failures, successes = (x.reshape(contexts, -1, lives) for x in both(counted.memories, lives, index))
     evidence = failures + successes
-    return Counts(shown=evidence, evidence=evidence, successes=successes)
+    whole = evidence.sum(0, dtype=jnp.int32)
+    return Counts(
+        shown=whole,
+        evidence=whole,
+        successes=successes.sum(0, dtype=jnp.int32),
+        context_evidence=evidence,
+        context_successes=successes,
+        episodes=counted.episodes,
+        episode_successes=counted.successes,
+    )
 
 
 def ratio(success: Array, total: Array) -> Array:
@@ -98,20 +145,91 @@ def counter(config: Config, *, weight: str = "uniform", prior: bool = False) -> 
     unweighted = weight in ("uniform", "none")
 
     def init(lives: int) -> Pytree:
-        return () if unweighted else new_tally(config.num_memories, lives, jnp.float32)
+        return () if unweighted else new_counters(config.num_memories, lives, jnp.dtype(jnp.float32))
 
     def update(params: Params, state: Pytree, step: Step) -> Pytree:
-        return () if unweighted else tally(state, step, WEIGHTS[weight](params, step))
+        return () if unweighted else add_weight(state, step, WEIGHTS[weight](params, step))
 
-    def worth(params: Params, state: Pytree, counts: Counts) -> Array:
-        if unweighted:
-            seen = jnp.float32(weight == "uniform")
-            success, total = counts.successes.astype(jnp.float32) * seen, counts.evidence.astype(jnp.float32) * seen
-        else:
-            failure, success = read(state, counts.evidence.shape[-1])
-            total = success + failure
+    def read(params: Params, failure: Array, success: Array) -> Array:
+        total = success + failure
         if prior:
             success, total = success + params.prior_a, total + (params.prior_a + params.prior_b)
         return ratio(success, total)
 
-    return Estimator(init, update, worth, uses_score=weight.startswith("score"))
+    def worth(params: Params, state: Pytree, counts: Counts) -> Array:
+        if unweighted:
+            seen = jnp.int32(weight == "uniform")
+            pair = (seen * (counts.evidence - counts.successes), seen * counts.successes)
+            return read(params, *(x.astype(jnp.float32) for x in pair))
+        return read(params, *both(state, counts.evidence.shape[-1]))
+
+    def at(params: Params, state: Pytree, counts: Counts, index: Array) -> Array:
+        if unweighted:
+            return worth(params, state, counts)
+        return read(params, *both(state, index.shape[-1], index))
+
+    return Estimator(init, update, worth, uses_score=weight.startswith("score"), at=at)
+
+
+def contextual(config: Config) -> Estimator:
+    """Worth within one context (`target_context`, by default the last), by its own counters; 0.5 where never shown."""
+
+    def worth(params: Params, state: Pytree, counts: Counts) -> Array:
+        del params, state
+        pair = counts.context_successes[config.context_read], counts.context_evidence[config.context_read]
+        return ratio(*(x.astype(jnp.float32) for x in pair))
+
+    return stateless(worth)
+
+
+def backdoor(config: Config, *, fill: str = "base_rate") -> Estimator:
+    """sum over contexts of Pr[context] x worth within it (back-door adjustment; Pearl, Causality 2009, eq. 3.19).
+
+    Where a memory was never shown in a context its worth there is unsupported: the base rate of the context stands in,
+    or with fill = "half" the value 0.5; one never shown at all stays at 0.5. Pr[context] and base rates are the shares
+    observed so far.
+    """
+    del config
+
+    def worth(params: Params, state: Pytree, counts: Counts) -> Array:
+        del params, state
+        successes, evidence = (x.astype(jnp.float32) for x in (counts.context_successes, counts.context_evidence))
+        absent = base_rate(counts) if fill == "base_rate" else jnp.full_like(base_rate(counts), 0.5)
+        known = jnp.where(evidence > 0, ratio(successes, evidence), absent)
+        share = counts.episodes.astype(jnp.float32)[:, None]
+        adjusted = ratio(lanes.total(jnp.moveaxis(known * share, 0, -2)), lanes.total(share[:, 0])[None])
+        return jnp.where(counts.evidence > 0, jnp.clip(adjusted, 0, 1), jnp.float32(0.5))
+
+    return stateless(worth)
+
+
+def residual(config: Config) -> Estimator:
+    """(1 + mean over the episodes that show m of (y - base rate of their context)) / 2, with y in {0, 1}.
+
+    0.5 means: as often as its contexts succeed anyway. Needs one counter a context beside those of the memories.
+    """
+    del config
+
+    def worth(params: Params, state: Pytree, counts: Counts) -> Array:
+        del params, state
+        expected = counts.context_evidence.astype(jnp.float32) * base_rate(counts)
+        surplus = counts.successes.astype(jnp.float32) - lanes.total(jnp.moveaxis(expected, 0, -2))
+        seen = counts.evidence.astype(jnp.float32)
+        return jnp.clip((seen + surplus) / (2 * jnp.maximum(seen, 1)), 0, 1) + jnp.where(seen > 0, 0, 0.5)
+
+    return stateless(worth)
+
+
+def base_rate(counts: Counts) -> Array:
+    """Share of each context's episodes that succeeded so far, 0.5 before any: float32 [context, 1, life]."""
+    return ratio(*(x.astype(jnp.float32) for x in (counts.episode_successes, counts.episodes)))[:, None]
+
+
+def stateless(worth: Callable[[Params, Pytree, Counts], Array]) -> Estimator:
+    """An estimator that only reads the counters."""
+    return Estimator(
+        init=lambda lives: (),
+        update=lambda params, state, step: (),
+        worth=worth,
+        at=lambda params, state, counts, index: worth(params, state, counts),
+    )

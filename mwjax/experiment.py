@@ -5,65 +5,36 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-import re
-import tomllib
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from mwjax import config as limits
 from mwjax import registry
-from mwjax.config import Component, Config, Params, check_integer, make_params, nearest
+from mwjax.config import Config, Params, check_integer, make_params, nearest
 from mwjax.estimators import Estimator
+from mwjax.fields import PARAMS, Fields
+from mwjax.settings import Settings, read_file, read_override
 from mwjax.types import InputError
 
 SWEEPS = next(one for one in (Path(__file__).with_name("sweeps"), Path(__file__).parents[1] / "sweeps") if one.is_dir())
 """Where the built-in experiments lie, in an installed package or in a checkout."""
-PARAMS: dict[str, Any] = dict(make_params.__kwdefaults__ or {})
 KINDS = {"estimator": "observers", "retrieval": "retrieval", "outcome": "outcome"}
 """Kind of a component -> the field it belongs to."""
-RELATED = {"num_retrieved": "num_memories", "checkpoints": "num_episodes", "utilities": "utility", "actor": "observers"}
-RELATED |= {"utility_high": "utility_low", "theta_high": "theta_low"}
-"""Fields whose allowed values depend on another field."""
-Whole = int | Any
-Number = Annotated[float | Any, Field(union_mode="left_to_right")]
-"""Converted if possible, else left as it is: Config and make_params then name the type and the range together."""
 
 
-class Fields(BaseModel):
-    """The fields of an experiment's TOML, which `--set` takes too."""
+@dataclass(frozen=True)
+class Aim:
+    """What a map of thresholds looks for, and how closely."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True)
-
-    title: str = Field("", description="a text: what the experiment asks")
-    num_memories: Whole = Field(Config.num_memories, description="memories of an agent, N")
-    num_retrieved: Whole = Field(Config.num_retrieved, description="memories shown in an episode, k")
-    num_episodes: Whole = Field(PARAMS["num_episodes"], description="episodes of a life, T")
-    seeds: Whole = Field(20, description="number of lives: seeds 0, 1, ...")
-    root_seed: Whole = Field(0, description="another root seed gives other lives")
-    checkpoints: list[int] | None = Field(None, description="a list of episode counts at which metrics are taken")
-    utility: str | list[Any] = Field(Config.utility, description="'uniform', or a list of num_memories numbers")
-    utility_low: Number = Field(PARAMS["utility_low"], description="least true utility that 'uniform' draws")
-    utility_high: Number = Field(PARAMS["utility_high"], description="greatest true utility that 'uniform' draws")
-    utilities: list[Any] | None = Field(None, description="a list of num_memories numbers, with utility = 'list'")
-    outcome: Component = Field(Config.outcome, description="one of `mwjax list worlds`")
-    retrieval: Component = Field(Config.retrieval, description="one of `mwjax list retrieval`")
-    observers: list[Component] = Field(list(Config.observers), description="a list out of `mwjax list estimators`")
-    actor: Component | None = Field(None, description="the one of the observers whose worth feeds retrieval")
-    score_low: Number = Field(PARAMS["score_low"], description="relevance scores are uniform on [score_low, 1]")
-    score_mode: str = Field("raw", description="'raw', or 'normalised': scores divided by their sum over the set")
-    prior_a: Number = Field(PARAMS["prior_a"], description="successes that beta starts from")
-    prior_b: Number = Field(PARAMS["prior_b"], description="failures that beta starts from")
-    theta_low: Number = Field(PARAMS["theta_low"], description="worth up to this is labelled low")
-    theta_high: Number = Field(PARAMS["theta_high"], description="worth from this on is labelled high")
-    min_evidence: Whole = Field(PARAMS["min_evidence"], description="less evidence is labelled uncertain")
-    metrics: list[str] = Field(list(Config.metrics), description=f"a list out of {', '.join(limits.METRICS)}")
-    keep_worth: str = Field(Config.keep_worth, description="'last', or 'all': worth is stored at every checkpoint")
+    level: float
+    precision: float
+    first_seeds: int
+    most_seeds: int
 
 
 @dataclass(frozen=True)
@@ -78,38 +49,12 @@ class Experiment:
     seeds: int
     root_seed: int
     source: Path
+    removed: tuple[int, ...]
+    axes: dict[str, list[Any]]
+    slices: dict[str, list[Any]]
+    aim: Aim | None
     fields: dict[str, Any]
-    """All fields but the title, as plain values; "code" holds digests of components from outside, if there are any."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Field values as they were given, a later one over an earlier one, and where."""
-
-    values: dict[str, Any] = field(default_factory=dict)
-    places: dict[str, str] = field(default_factory=dict)
-
-    def give(self, name: str, value: Any, place: str) -> None:
-        """Take a value; names that are not of a field are refused."""
-        if name not in Fields.model_fields:
-            hint = nearest(name, Fields.model_fields) or "; `mwjax list fields` shows all"
-            raise InputError(f"{name}: there is no such field{hint}{f' ({place})' if place else ''}")
-        self.values[name], self.places[name] = _plain(value), place
-
-    def places_of(self, message: str) -> str:
-        """Where the field that a message begins with was given, and the one that limits it if that is less obvious."""
-        name = re.split(r"\W", message, maxsplit=1)[0]
-        other = RELATED.get(name, "")
-        place, limit = self.places.get(name, ""), self.places.get(other, "")
-        found = [place, limit if limit.startswith("--") else f"{other}: {limit}" if limit and not place else ""]
-        return f" ({'; '.join(filter(None, found))})" if any(found) else ""
-
-
-def _plain(value: Any) -> Any:
-    """NumPy values and tuples as the Python values that TOML would give."""
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+    """All fields that a run heeds, as plain values; "code" holds digests of components from outside."""
 
 
 def load(
@@ -121,11 +66,11 @@ def load(
     each "package.module:name": an estimator joins the observers, others take the place of the file's.
     """
     source, settings = find(name_or_path), Settings()
-    _read_file(source, settings)
+    read_file(source, settings)
     for name, value in fields.items():
         settings.give(name, value, "")
     for text in overrides:
-        _read_override(text, settings)
+        read_override(text, settings)
     try:
         for path in components:
             _add_component(path, settings)
@@ -148,40 +93,6 @@ def find(name_or_path: str) -> Path:
         return path
     choice = f"must be one of {', '.join(known)}, or a TOML file{nearest(name_or_path, known)}"
     raise InputError(f"experiment = {name_or_path!r}: {choice}")
-
-
-def _read_file(path: Path, settings: Settings) -> None:
-    try:
-        text = path.read_text("utf-8-sig")
-        table = tomllib.loads(text)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is not TOML: {error}") from error
-    for name, value in _flat(table).items():
-        key = re.search(rf"^[ \t]*[\"']?{re.escape(name.rpartition('.')[2])}[\"']?[ \t]*=", text, re.MULTILINE)
-        line = f", line {text.count(chr(10), 0, key.start()) + 1}" if key else ""
-        settings.give(name, value, f"{path}{line}")
-
-
-def _read_override(text: str, settings: Settings) -> None:
-    name, equals, value = (part.strip() for part in text.partition("="))
-    if not equals or not re.fullmatch(r"[\w-]+(\.[\w-]+)*", name):
-        raise InputError(f"--set {text}: must be key=value, such as num_memories=500")
-    try:
-        table = tomllib.loads(f"value = {value}")
-    except (ValueError, RecursionError):
-        table = {}
-    for key, one in _flat({name: table["value"] if set(table) == {"value"} else value}).items():
-        settings.give(key, one, f"--set {text}")
-
-
-def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested tables as dotted names."""
-    found: dict[str, Any] = {}
-    for name, value in table.items():
-        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) and value else {f"{prefix}{name}": value}
-    return found
 
 
 def _add_component(path: str, settings: Settings) -> None:
@@ -234,8 +145,13 @@ def make_config(fields: Fields) -> Config:
     if fields.score_mode == "normalised":
         swap = lambda one: memory_worth_score if one == "memory_worth_score" else one
         values |= {"observers": [swap(one) for one in fields.observers], "actor": swap(fields.actor)}
-    values |= {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-    return Config(**values)
+    values["can_mask"] = bool(fields.removed) or fields.masked != -1
+    return Config(**{name: _tuples(value) for name, value in values.items()})
+
+
+def _tuples(value: Any) -> Any:
+    """Lists as tuples, also within lists."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _marks(fields: Fields, most: int) -> list[int]:
@@ -258,15 +174,45 @@ def _build(source: Path, fields: Fields) -> Experiment:
     _outside("component", registry.parts, config)
     if fields.utilities is not None:
         fields.utilities = [float(one) for one in fields.utilities]
-    plain = fields.model_dump(exclude={"title"}, exclude_none=True) | _digests(fields)
+    for memory in fields.removed:
+        check_integer("removed", memory, 0, config.num_memories - 1)
+    plain = fields.model_dump(exclude={"title", *UNHEEDED}, exclude_none=True) | _digests(fields)
     return Experiment(
         name=source.stem,
         config=config,
         params=params,
         source=source,
+        removed=tuple(fields.removed),
+        axes=fields.axes,
+        slices=fields.slices,
+        aim=_aim(fields),
         fields=json.loads(json.dumps(plain, default=_path)),
         **{name: getattr(fields, name) for name in ("title", "num_episodes", "seeds", "root_seed")},
     )
+
+
+UNHEEDED = ("axes", "slices", "level", "precision", "first_seeds", "most_seeds")
+"""Fields of sweeps and maps, which do not change a run."""
+
+
+def _aim(fields: Fields) -> Aim | None:
+    if fields.level is None:
+        return None
+    limits.check_number("level", fields.level, 0.5, 0.999)
+    limits.check_number("precision", fields.precision, 0.001, 1)
+    check_integer("first_seeds", fields.first_seeds, 10, 1 << 20)
+    check_integer("most_seeds", fields.most_seeds, fields.first_seeds, 1 << 24)
+    return Aim(fields.level, fields.precision, fields.first_seeds, fields.most_seeds)
+
+
+def vary(experiment: Experiment, **changes: Any) -> Experiment:
+    """The same experiment with other values of some fields."""
+    settings = Settings()
+    for name, value in {**experiment.fields, **changes}.items():
+        if name != "code":
+            settings.give(name, value, "")
+    found = _build(experiment.source, validate(settings.values))
+    return replace(found, name=experiment.name, title=experiment.title, aim=experiment.aim)
 
 
 def _path(factory: Any) -> str:

@@ -56,3 +56,10 @@ def total(values: Array) -> Array:
         return functools.reduce(jnp.add, [values[..., row, :] for row in range(rows)])
     one = lambda row, found: found + lax.dynamic_index_in_dim(values, row, axis=-2, keepdims=False)
     return lax.fori_loop(0, rows, one, jnp.zeros_like(values[..., 0, :]))
+
+
+def lookup(values: Array, index: Array) -> Array:
+    """Entries of a parameter table [entry, 1] or [entry, life] at `index`, int32 [..., life] in range."""
+    if values.shape[-1] == 1:
+        return values[:, 0].at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
+    return values.at[index, jnp.arange(index.shape[-1], dtype=jnp.int32)].get(mode="promise_in_bounds")

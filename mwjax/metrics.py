@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from mwjax import lanes
-from mwjax.config import Params
-from mwjax.types import LABELS, TRUTHS, UTILITY_ONE
+from mwjax.config import Config, Params
+from mwjax.types import LABELS, TRUTHS, UTILITY_ONE, Counts
 
 QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 PAIRWISE_MEMORIES = 512
@@ -104,15 +104,28 @@ def truth(params: Params, utility: Array, p_plus: Array) -> Truth:
     return Truth(order(utility).ranks(), p_plus, (classify(params, p_plus), classify(params, value)))
 
 
+def starved(params: Params, evidence: Array) -> Array:
+    """Share of the memories whose evidence is below min_evidence, float32 [life]."""
+    short = (evidence < params.min_evidence).sum(-2, dtype=jnp.int32)
+    return short.astype(jnp.float32) * jnp.float32(1 / evidence.shape[-2])
+
+
+def pair_count(num_pairs: int, counts: Counts) -> Array:
+    """Evidence and successes of the anchors and of their hitchhikers, int32 [count, role, pair, life]."""
+    both = jnp.stack([counts.evidence, counts.successes])[:, : 2 * num_pairs]
+    return both.reshape(2, 2, num_pairs, both.shape[-1])
+
+
 def measure(
-    names: tuple[str, ...], params: Params, worth: Array, evidence: Array, known: Truth, mean_success: Array
+    config: Config, params: Params, worth: Array, counts: Counts, known: Truth, mean_success: Array
 ) -> dict[str, Array]:
-    """The named metrics at one checkpoint; worth is [estimator, memory, life].
+    """The metrics that the Config names at one checkpoint; worth is [estimator, memory, life].
 
     spearman, rmse: float32 [estimator, life]. label_count: int32 [scale, true, label, estimator, life].
-    evidence_quantile: int32 [quantile, life]. mean_success: float32 [life], cumulative.
+    evidence_quantile: int32 [quantile, life]. mean_success (cumulative), starved: float32 [life].
+    pair_count: int32 [count, role, pair, life]. compensator: see Trace.expected_hits.
     """
-    found: dict[str, Array] = {}
+    names, evidence, found = config.metrics, counts.evidence, dict[str, Array]()
     if "spearman" in names:
         found["spearman"] = lax.map(lambda one: spearman(order(one).ranks(), known.ranks), worth)
     if "rmse" in names:
@@ -124,4 +137,8 @@ def measure(
         found["evidence_quantile"] = quantiles(evidence, order(evidence))
     if "mean_success" in names:
         found["mean_success"] = mean_success
+    if "starved" in names:
+        found["starved"] = starved(params, evidence)
+    if "pair_count" in names:
+        found["pair_count"] = pair_count(config.num_pairs, counts)
     return found

@@ -21,10 +21,29 @@ ESTIMATORS: dict[str, Factory] = {
     "memory_worth_oracle": partial(estimators.counter, weight="oracle"),
     "memory_worth_oracle_raw": partial(estimators.counter, weight="oracle_raw"),
     "beta": partial(estimators.counter, weight="uniform", prior=True),
+    "contextual": estimators.contextual,
+    "backdoor": estimators.backdoor,
+    "backdoor_half": partial(estimators.backdoor, fill="half"),
+    "residual": estimators.residual,
     "never_updated": partial(estimators.counter, weight="none"),
 }
-RETRIEVAL: dict[str, Factory] = {"uniform": retrieval.uniform}
-WORLDS: dict[str, Factory] = {"mean": worlds.mean}
+RETRIEVAL: dict[str, Factory] = {
+    "uniform": retrieval.uniform,
+    "pools": retrieval.pools,
+    "pairs": retrieval.pairs,
+    "diverse": retrieval.diverse,
+    "softmax": retrieval.softmax,
+    "thompson": retrieval.thompson,
+    "epsilon_greedy": retrieval.epsilon_greedy,
+    "blend": retrieval.blend,
+}
+WORLDS: dict[str, Factory] = {
+    "mean": worlds.mean,
+    "linear": worlds.linear,
+    "linear_best": partial(worlds.linear, statistic="best"),
+    "linear_worst": partial(worlds.linear, statistic="worst"),
+    "logistic": worlds.logistic,
+}
 KINDS = {"estimators": ESTIMATORS, "retrieval": RETRIEVAL, "worlds": WORLDS}
 FIELDS = {"observers": ESTIMATORS, "actor": ESTIMATORS, "retrieval": RETRIEVAL, "outcome": WORLDS}
 
@@ -35,9 +54,24 @@ ABOUT = {
     "memory_worth_oracle": "weights are true utilities divided by their sum over the set (needs the truth)",
     "memory_worth_oracle_raw": "weights are true utilities (equals memory_worth up to rounding)",
     "beta": "mean of the Beta(prior_a, prior_b) posterior on the same counters",
+    "contextual": "worth within one context (target_context, by default the last)",
+    "backdoor": "worth within each context, weighed by how frequent the context is; base rate where never shown",
+    "backdoor_half": "the same, but 0.5 where never shown",
+    "residual": "(1 + mean of y - base rate of the context) / 2 over the episodes that show the memory",
     "never_updated": "stays at 0.5: the baseline",
     "uniform": "every subset of num_retrieved memories equally likely",
+    "pools": "so many memories of each pool as the context asks for (pool_sizes, pool_slots)",
+    "pairs": "pairs of memories retrieved together, save for a share `separation`",
+    "diverse": "pairs, separated on purpose until a share `diversity` of their episodes is",
+    "softmax": "successive draws by exp(worth / temperature), with a floor (exploration_floor, floor_mode)",
+    "thompson": "greatest draws from the Beta posteriors, uniform in a share exploration_floor",
+    "epsilon_greedy": "greatest worth, uniform in a share exploration_floor",
+    "blend": "greatest similarity_weight x similarity + rest x worth, uniform in a share exploration_floor",
     "mean": "Pr[success] = mean utility of the retrieved set",
+    "linear": "base_success of the context + gain x (mean utility - 0.5)",
+    "linear_best": "the same with the greatest utility of the set",
+    "linear_worst": "the same with the least utility of the set",
+    "logistic": "logit Pr[success] = logit(base_success) + 4 gain (mean utility - 0.5)",
 }
 
 

@@ -33,7 +33,7 @@ from mwjax.config import MAX_EPISODES, Config, Params, check_name, make_params
 from mwjax.logs import BATCH_EPISODES, Batch, Log, canonical
 from mwjax.types import LABELS, InputError, Pytree, Step
 
-NEEDS_TRUTH = ("memory_worth_oracle", "memory_worth_oracle_raw")
+NOT_OF_LOGS = ("memory_worth_oracle", "memory_worth_oracle_raw", "contextual", "backdoor", "backdoor_half", "residual")
 SPOOL_BYTES = 1 << 26
 """Batches wait until the number of memories is known: in memory up to so many bytes, then on disk."""
 
@@ -128,7 +128,7 @@ def replay(
 def _uses_score(estimator: str) -> bool:
     """Check the name of an estimator; True if it weighs by relevance scores."""
     if ":" not in estimator:
-        check_name("estimator", estimator, [name for name in registry.ESTIMATORS if name not in NEEDS_TRUTH])
+        check_name("estimator", estimator, [name for name in registry.ESTIMATORS if name not in NOT_OF_LOGS])
     return registry.resolve("observers", estimator)(Config()).uses_score
 
 
@@ -146,16 +146,16 @@ def _run(estimator: str, params: Params, log: Log, spool: IO[bytes]) -> tuple[np
     config = Config(num_memories=num_memories + num_slots, num_retrieved=num_slots)
     observer = registry.resolve("observers", estimator)(config)
     params = jax.tree.map(lambda leaf: leaf[..., None], params)
-    state = (estimators.new_tally(config.num_memories, 1), observer.init(1))
+    state = (estimators.new_tally(config, 1), observer.init(1))
     shown, start = np.zeros(config.num_memories, np.int64), 0
     for batch in iter(lambda: pickle.load(spool), None):
         shown += np.bincount(batch.memory[batch.memory >= 0], minlength=config.num_memories)
         steps, size = _steps(batch, start, num_memories, num_slots, observer.uses_score)
         state = _advance(config, estimator, params, state, steps, size)
         start += len(batch.memory)
-    counts = estimators.counts(state[0], 1)._replace(shown=jnp.asarray(shown[:, None], jnp.int32))
+    counts = estimators.counts(config, state[0])._replace(shown=jnp.asarray(shown[:, None], jnp.int32))
     worth = observer.worth(params, state[1], counts)
-    return np.asarray(jnp.stack(counts))[:, :num_memories, 0], np.asarray(worth)[:num_memories, 0]
+    return np.asarray(jnp.stack(counts[:3]))[:, :num_memories, 0], np.asarray(worth)[:num_memories, 0]
 
 
 def _steps(batch: Batch, start: int, num_memories: int, num_slots: int, uses_score: bool) -> tuple[Step, Array]:
@@ -187,8 +187,8 @@ def _advance(config: Config, estimator: str, params: Params, state: Pytree, step
     observer = registry.resolve("observers", estimator)(config)
 
     def advance(row: Array, state: Pytree) -> Pytree:
-        step = jax.tree.map(lambda values: values[row], steps)
-        return estimators.tally(state[0], step, jnp.int32(1)), observer.update(params, state[1], step)
+        step = jax.tree.map(lambda values: values[row], steps)._replace(context=jnp.zeros(1, jnp.int32))
+        return estimators.tally(config, state[0], step), observer.update(params, state[1], step)
 
     return lax.fori_loop(jnp.int32(0), size, advance, state)
 

@@ -217,3 +217,26 @@ def _disk_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(f"{path}: cannot write the results ({error.strerror or error})") from error
+
+
+def save(dataset: xarray.Dataset, path: str | Path, *, fresh: bool = False) -> xarray.Dataset:
+    """Write a whole Dataset as a store at `path`, and open it. InputError as `create`."""
+    path = Path(path)
+    refuse(path, fresh)
+    target = path.resolve()
+    aside = target.with_name(f".{target.name}.{os.getpid()}-{uuid4().hex[:8]}")
+    try:
+        with _disk_errors(path), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Consolidated metadata is currently not part")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            dataset.assign_attrs({MARK: 1}).to_zarr(aside, mode="w-", zarr_format=3, consolidated=False)
+            group = zarr.open_group(aside, mode="r+", zarr_format=3)
+            group.attrs.update({CONTENT_BYTES: content_bytes(aside)})
+            zarr.consolidate_metadata(str(aside), zarr_format=3)
+            refuse(path, fresh)
+            _replace(aside, target)
+    finally:
+        _remove(aside)
+        if target.exists():
+            _remove(aside.with_name(f"{aside.name}-old"))
+    return open_store(path)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import math
 import platform
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,32 +21,14 @@ import jax
 import jaxlib.version
 import numpy as np
 import xarray
-from scipy import special
 
 import mwjax
-from mwjax import config, engine, registry, store
-from mwjax.experiment import Experiment, load
-from mwjax.metrics import QUANTILES
-from mwjax.types import LABELS, TRUTH_SCALES, TRUTHS, UTILITY_ONE, InputError, Trace
+from mwjax import config, engine, results, store
+from mwjax.experiment import Experiment, load, vary
+from mwjax.types import InputError, Trace
 
-NUMBERS_VERSION = 1
+NUMBERS_VERSION = 2
 """Goes up whenever the same settings give other numbers, so that old results are not taken for new ones."""
-
-VARIABLES: dict[str, tuple[str, type, str, str]] = {
-    "spearman": ("checkpoint estimator", np.float32, "Spearman's rank correlation of worth with utility", "1"),
-    "rmse": ("checkpoint estimator", np.float32, "root mean square of worth - p+ over the memories", "1"),
-    "label_count": ("checkpoint truth_scale true_label label estimator", np.int32, "memories so labelled", "memory"),
-    "evidence_quantile": ("checkpoint quantile", np.int32, "quantile of evidence over the memories", "retrieval"),
-    "mean_success": ("checkpoint", np.float32, "share of the episodes so far that succeeded", "1"),
-    "utility": ("memory", np.float32, "true utility U*", "1"),
-    "p_plus": ("memory", np.float32, "p+, Pr[success given that the memory is retrieved]", "1"),
-    "shown": ("memory", np.int32, "retrievals of the memory", "retrieval"),
-    "evidence": ("memory", np.int32, "retrievals whose outcome has been applied", "retrieval"),
-    "successes": ("memory", np.int32, "evidence that ended in success", "retrieval"),
-    "worth": ("estimator memory", np.float32, "worth of the memory", "1"),
-    "non_finite_worth": ("", np.int32, "worth values that were not finite at a checkpoint", "1"),
-}
-"""Name -> dimensions after `seed`, type (label_count: the smallest that holds all memories), long_name, units."""
 
 
 class TroubleError(RuntimeError):
@@ -73,7 +57,7 @@ def run(
     config.check_integer("chunk", 1 if chunk is None else chunk, 1, 1 << 20)
     if out is not None and not fresh and store.state(out) == "finished":
         return _reopen(experiment, out)
-    devices, empty = tuple(devices or jax.local_devices()), template(experiment)
+    devices, empty = tuple(devices or jax.local_devices()), results.template(experiment)
     with nullcontext(store.Memory(empty)) if out is None else store.create(out, empty, fresh=fresh) as sink:
         timing = _simulate(experiment, sink, progress, {"chunk": chunk, "devices": devices})
         return sink.finish({**provenance(experiment, devices), **timing, "reused": False})
@@ -100,7 +84,7 @@ def _simulate(
     seeds, how = np.arange(experiment.seeds), {"root_seed": experiment.root_seed, **how}
     for batch in engine.run_lives(experiment.config, experiment.params, seeds, **how):
         _check_health(experiment, batch)
-        sink.write(arrays(batch.trace))
+        sink.write(results.arrays(experiment, batch.trace) | removal_values(experiment, batch, how))
         size = max(size, lives := len(batch.trace.utility))
         if engine.compile_chunk.cache_info().misses > programs:
             compile_s = batch.compile_s
@@ -110,50 +94,29 @@ def _simulate(
     return {"chunk": size, "compile_s": compile_s, "run_s": wall - compile_s, "wall_s": wall}
 
 
+def removal_values(experiment: Experiment, batch: engine.Batch, how: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Mean success of the lives of a batch less that of the same lives without each removed memory: [life, removed]."""
+    if not experiment.removed:
+        return {}
+    lives, params = len(batch.trace.utility), experiment.params
+    seeds, found = np.arange(batch.start, batch.start + lives), []
+    whole = success_rate(batch.trace, experiment)
+    for memory in experiment.removed:
+        without = engine.run_lives(experiment.config, params._replace(masked=np.int32(memory)), seeds, **how)
+        found.append(whole - np.concatenate([success_rate(one.trace, experiment) for one in without]))
+    return {"removal_value": np.stack(found, axis=1).astype(np.float32)}
+
+
+def success_rate(trace: Trace, experiment: Experiment) -> np.ndarray:
+    """Share of the episodes that succeeded, float64 [life]."""
+    return np.asarray(trace.counts.episode_successes).sum(1) / experiment.num_episodes
+
+
 def _check_health(experiment: Experiment, batch: engine.Batch) -> None:
     count = np.asarray(batch.trace.health.non_finite_worth)
     if broken := np.flatnonzero(count).tolist():
         where = f"{experiment.name} ({experiment.source}), seed {batch.start + broken[0]}"
         raise TroubleError(f"{where}: {count[broken[0]]} worth values are not finite")
-
-
-def arrays(trace: Trace) -> dict[str, np.ndarray]:
-    """The variables of a batch of lives, with the lives in front, as `template` describes them."""
-    utility = np.asarray(trace.utility).astype(np.float32) * np.float32(1 / UTILITY_ONE)
-    found = {**trace.metrics, "utility": utility, "p_plus": trace.p_plus, "worth": trace.worth}
-    return {k: np.asarray(v) for k, v in (found | trace.counts._asdict() | trace.health._asdict()).items()}
-
-
-def template(experiment: Experiment) -> xarray.Dataset:
-    """The Dataset of an experiment before it has run: coordinates, and variables that take no memory yet."""
-    made, coords, setting = {}, _coordinates(experiment), experiment.config
-    for name, (axes, dtype, long_name, units) in VARIABLES.items():
-        if name in config.METRICS and name not in setting.metrics:
-            continue
-        if name == "label_count":
-            dtype = np.min_scalar_type(-1 - setting.num_memories)
-        every = ["checkpoint"] if name == "worth" and setting.keep_worth == "all" else []
-        dims = ("seed", *every, *axes.split())
-        shape = tuple(coords.sizes[dim] for dim in dims)
-        made[name] = store.variable(dims, shape, dtype, long_name=long_name, units=units)
-    return coords.assign(made)
-
-
-def _coordinates(experiment: Experiment) -> xarray.Dataset:
-    estimators = [registry.name_of(one) for one in experiment.config.observers]
-    if len(set(estimators)) < len(estimators):
-        raise InputError(f"observers: {estimators}: two have the same name in results; rename one factory")
-    named = {
-        "seed": (np.arange(experiment.seeds), "seed of the life"),
-        "checkpoint": (np.asarray(experiment.params.checkpoints, np.int64), "episodes completed"),
-        "estimator": (np.array(estimators, object), "worth estimator"),
-        "memory": (np.arange(experiment.config.num_memories), "index of the memory"),
-        "quantile": (list(QUANTILES), "share of the memories"),
-        "truth_scale": (np.array(TRUTH_SCALES, object), "what a label is judged by"),
-        "true_label": (np.array(TRUTHS, object), "label by the truth"),
-        "label": (np.array(LABELS, object), "label by the worth"),
-    }
-    return xarray.Dataset(coords={name: (name, values, {"long_name": text}) for name, (values, text) in named.items()})
 
 
 def fingerprint(experiment: Experiment) -> str:
@@ -198,53 +161,82 @@ def _reopen(experiment: Experiment, out: str | Path) -> xarray.Dataset:
     return found.assign_attrs(reused=True)
 
 
-def statistics(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Mean, standard deviation and both ends of the mean's 95 % t interval along axis 0; NaN where one seed is mute."""
-    seeds, mean = len(values), values.mean(axis=0, dtype=np.float64)
-    if seeds == 1:
-        return mean, *np.full((3, *mean.shape), np.nan)
-    sd = values.std(axis=0, ddof=1, dtype=np.float64)
-    half = special.stdtrit(seeds - 1, 0.975) * sd / np.sqrt(seeds)
-    return mean, sd, mean - half, mean + half
+def plan(experiment: Experiment) -> dict[str, Any]:
+    """What a sweep would simulate: {"axes", "cells", "lives", "episodes"}; a map counts its first round."""
+    if not experiment.axes:
+        raise InputError(f"axes: {experiment.source} has no table [axes] with lists of values to sweep over")
+    cells = math.prod(len(values) for values in experiment.axes.values())
+    for values in itertools.product(*experiment.axes.values()):
+        vary(experiment, **dict(zip(experiment.axes, values, strict=True)))
+    lives = cells * (experiment.aim.first_seeds if experiment.aim else experiment.seeds)
+    return {"axes": experiment.axes, "cells": cells, "lives": lives, "episodes": lives * experiment.num_episodes}
 
 
-def per_life(dataset: xarray.Dataset) -> Iterator[tuple[str, np.ndarray]]:
-    """The metrics of a Dataset by name, one read at a time: (estimator.metric or metric, [seed, checkpoint])."""
-    for name in [name for name in ("spearman", "rmse") if name in dataset]:
-        values = dataset[name].values
-        yield from ((f"{one}.{name}", values[..., i]) for i, one in enumerate(dataset.estimator.values))
-    for one in dataset.estimator.values if "label_count" in dataset else ():
-        count = dataset.label_count.sel(truth_scale="p_plus", estimator=one, label=["low", "high"]).astype(np.int32)
-        given = count.sum(("true_label", "label"))
-        right = count.sel(true_label="low", label="low") + count.sel(true_label="high", label="high")
-        yield from ((f"{one}.labels_given", given.values), (f"{one}.labels_wrong", (given - right).values))
-    if "evidence_quantile" in dataset:
-        yield "evidence_median", dataset.evidence_quantile.sel(quantile=0.5).values
-    if "mean_success" in dataset:
-        yield "mean_success", dataset.mean_success.values
+def plan_lines(plan: dict[str, Any]) -> list[str]:
+    """The plan for people."""
+    axes = [f"{name}: {', '.join(map(str, values))}" for name, values in plan["axes"].items()]
+    return [*axes, f"{plan['cells']:,} cells, {plan['lives']:,} lives, {plan['episodes']:,} episodes"]
 
 
-def summary(dataset: xarray.Dataset) -> dict[str, Any]:
-    """The object that `--json` prints: every metric with its uncertainty over seeds, null where one seed says nothing.
+def sweep_fingerprint(experiment: Experiment) -> str:
+    """As `fingerprint`, with the axes, slices and the aim."""
+    aim = experiment.aim.__dict__ if experiment.aim else None
+    text = json.dumps([fingerprint(experiment), experiment.axes, experiment.slices, aim], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
-    Metrics vary along the checkpoints: "mean", "sd" and both ends of "ci95" are lists as long as coords["checkpoint"].
-    labels_given counts the memories of a life labelled low or high, labels_wrong those that p+ puts elsewhere.
+
+def sweep_folder(experiment: Experiment) -> Path:
+    """Where `mwjax sweep` stores an experiment: results/sweep-<name>-<8 digits of the fingerprint>."""
+    return Path("results") / f"sweep-{experiment.name}-{sweep_fingerprint(experiment)[:8]}"
+
+
+def reopen_sweep(experiment: Experiment, out: str | Path) -> xarray.Dataset:
+    """The finished sweep at `out`, if it is of the same settings."""
+    found = store.open_store(out)
+    if found.attrs.get("sweep_fingerprint") != sweep_fingerprint(experiment):
+        raise InputError(f"{out}: holds a result with other settings; give another folder or add --fresh")
+    return found.assign_attrs(reused=True)
+
+
+def sweep(
+    experiment: Experiment,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    devices: Sequence[Any] | None = None,
+) -> xarray.Dataset:
+    """Every combination of the values in experiment.axes on the same seeds: one variable a metric.
+
+    Dimensions are seed, the axes in their order, checkpoint. Cells of equal Config share one compilation.
     """
-    attrs, seeds = dataset.attrs, dataset.sizes["seed"]
-    episodes, run_s = attrs["episodes"], attrs["run_s"]
-    return {
-        "experiment": attrs["experiment"],
-        "config": json.loads(attrs["config"]),
-        "seeds": seeds,
-        "episodes": episodes,
-        "metrics": {name: _plain(statistics(values)) for name, values in per_life(dataset)},
-        "health": {"non_finite_worth": int(dataset.non_finite_worth.values.sum())},
-        "timing": {"compile_s": attrs["compile_s"], "run_s": run_s, "episodes_per_s": seeds * episodes / run_s},
-        "coords": {"checkpoint": dataset.checkpoint.values.tolist()},
+    if not experiment.axes:
+        raise InputError(f"axes: {experiment.source} has no table [axes] with lists of values to sweep over")
+    names, shape = list(experiment.axes), [len(values) for values in experiment.axes.values()]
+    began, cells, first = time.perf_counter(), list(itertools.product(*experiment.axes.values())), None
+    found: dict[str, list[np.ndarray]] = {}
+    for done, values in enumerate(cells):
+        cell = run(vary(experiment, **dict(zip(names, values, strict=True))), devices=devices)
+        first = cell if first is None else first
+        if not np.array_equal(cell.checkpoint, first.checkpoint):
+            raise InputError(
+                f"axes: {names}: the checkpoints must be the same in all cells; use checkpoints as an axis"
+            )
+        for name, one in results.per_life(cell):
+            found.setdefault(name, []).append(one.astype(np.float32))
+        if progress is not None:
+            progress(done + 1, len(cells))
+    assert first is not None
+    made = xarray.Dataset(coords={"seed": first.seed, "checkpoint": first.checkpoint})
+    for name, values in experiment.axes.items():
+        plain = values if all(isinstance(one, int | float | str) for one in values) else [str(one) for one in values]
+        made = made.assign_coords({name: (name, np.asarray(plain, object if isinstance(plain[0], str) else None))})
+    for name, values in found.items():
+        whole = np.stack(values, axis=1).reshape(len(values[0]), *shape, -1)
+        made[name] = (("seed", *names, "checkpoint"), whole)
+    attrs = {
+        **provenance(experiment, tuple(devices or jax.local_devices())),
+        "kind": "sweep",
+        "axes": json.dumps(names),
     }
-
-
-def _plain(found: Sequence[np.ndarray]) -> dict[str, Any]:
-    lists = ([x if np.isfinite(x) else None for x in one.tolist()] for one in found)
-    mean, sd, low, high = (one if any(x is not None for x in one) else None for one in lists)
-    return {"mean": mean, "sd": sd, "ci95": None if low is None else [low, high]}
+    attrs["sweep_fingerprint"] = sweep_fingerprint(experiment)
+    wall = time.perf_counter() - began
+    return made.assign_attrs(attrs | {"wall_s": wall, "run_s": wall, "compile_s": 0.0, "reused": False})

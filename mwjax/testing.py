@@ -19,7 +19,7 @@ from jax import Array
 
 from mwjax import engine, estimators, retrieval, worlds
 from mwjax.config import Config, Params, make_params
-from mwjax.types import NOT_YET, Counts, InputError, Pytree, Step, Trace
+from mwjax.types import NOT_YET, UTILITY_ONE, Counts, InputError, Pytree, Step, Trace
 
 LIVES = 6
 EPISODES = 40
@@ -82,13 +82,20 @@ def _full_step(config: Config, success: bool, salt: int = 0) -> Step:
     """A step with every field filled in; two of them differ in what comes after retrieval."""
     rng = np.random.default_rng(salt)
     sets = np.stack([rng.permutation(config.num_memories)[: config.num_retrieved] for _ in range(LIVES)], axis=1)
+    none = jnp.zeros((config.num_memories, LIVES), jnp.int32)
+    by_context, episodes = (jnp.zeros((config.num_contexts, *shape), jnp.int32) for shape in (none.shape, (LIVES,)))
     return Step(
         episode=jnp.int32(3),
+        context=jnp.zeros(LIVES, jnp.int32),
+        counts=Counts(none, none, none, by_context, by_context, episodes, episodes),
+        lot=jnp.asarray(rng.integers(0, 2**32, none.shape, np.uint32)),
         worth=jnp.asarray(rng.random((config.num_memories, LIVES), np.float32)),
         retrieved=jnp.asarray(sets, jnp.int32),
         utility=jnp.asarray(rng.integers(0, 2**24, sets.shape, np.uint32)),
         score=jnp.asarray(rng.random(sets.shape, np.float32)),
+        chance=jnp.full(LIVES, 1 << 23, jnp.uint32),
         success=jnp.full(LIVES, success),
+        new_worth=jnp.asarray(rng.random(sets.shape, np.float32)),
     )
 
 
@@ -112,45 +119,60 @@ def _require_array(name: str, what: str, value: Any, dtype: str, shape: tuple[in
 
 
 def _check_retrieval(name: str, component: retrieval.Retrieval, config: Config) -> None:
-    state, params, words = component.init(LIVES), _params(config), _words(component.num_words)
-    known = Step(jnp.int32(3), worth=_full_step(config, True).worth if component.uses_worth else NOT_YET)
+    params, words, full = _params(config), _words(component.num_words), _full_step(config, True)
+    known = Step(full.episode, context=full.context)
+    if component.uses_worth:
+        known = known._replace(worth=full.worth, counts=full.counts)
+    every = jnp.asarray(np.random.default_rng(2).random(full.worth.shape, np.float32))
+    asked = {"score": every if component.uses_score else NOT_YET, "lot": full.lot if component.uses_lot else NOT_YET}
+    known = known._replace(**asked)
     act = lambda step: component.retrieve(params, state, step, words)
+    with _one_line(name, "init"):
+        state = component.init(params, full.worth)
     with _one_line(name, "retrieve"):
         retrieved, after = act(known)
-        peeked = [act(_full_step(config, success)._replace(worth=known.worth)) for success in (False, True)]
+        early = {"worth": known.worth, "counts": known.counts, **asked}
+        peeked = [act(_full_step(config, success)._replace(**early)) for success in (False, True)]
         traced = jax.jit(act)(known)
     _require_array(name, "the retrieved set", retrieved, "int32", (config.num_retrieved, LIVES))
     _require(_same(*peeked) and _same(peeked[0], (retrieved, after)), name, "it looks at the outcome before it acts")
     _require(_same(act(known), (retrieved, after)), name, "retrieving twice from the same state gives two answers")
     _require(_same(traced, (retrieved, after)), name, "it gives other sets under jit")
     _require(_kinds(state) == _kinds(after), name, f"its state changes from {_kinds(state)} to {_kinds(after)}")
+    if component.observe is not None:
+        with _one_line(name, "observe"):
+            seen = component.observe(params, after, full._replace(retrieved=retrieved))
+        _require(
+            _kinds(state) == _kinds(seen), name, f"observe changes its state from {_kinds(state)} to {_kinds(seen)}"
+        )
 
 
 def _check_outcome(name: str, component: worlds.Outcome, config: Config) -> None:
-    params, words, full = _params(config), _words(component.num_words), _full_step(config, True)
-    known = full._replace(success=NOT_YET, worth=NOT_YET)
-    act = lambda step: component.success(params, step, words)
-    with _one_line(name, "success"):
-        success = act(known)
+    params, full = _params(config), _full_step(config, True)
+    known = Step(full.episode, context=full.context, retrieved=full.retrieved, utility=full.utility, score=full.score)
+    act = lambda step: component.chance(params, step)
+    with _one_line(name, "chance"):
+        chance = act(known)
         peeked = [act(known._replace(success=jnp.full(LIVES, value))) for value in (False, True)]
         traced = jax.jit(act)(known)
-    _require_array(name, "the outcome", success, "bool", (LIVES,))
-    _require(_same(*peeked) and _same(peeked[0], success), name, "it looks at the outcome before it acts")
-    _require(_same(act(known), success), name, "two calls with the same words give two outcomes")
-    _require(_same(traced, success), name, "it gives other outcomes under jit")
-    if component.p_plus is not None:
-        utility = jnp.asarray(np.random.default_rng(0).integers(0, 2**24, (config.num_memories, LIVES), np.uint32))
-        with _one_line(name, "p_plus"):
-            p_plus = component.p_plus(params, utility)
-        _require_array(name, "p_plus", p_plus, "float32", (config.num_memories, LIVES))
+    _require_array(name, "the chance", chance, "uint32", (LIVES,))
+    _require(bool((chance <= UTILITY_ONE).all()), name, "the chance exceeds 2**24, which stands for 1")
+    _require(_same(*peeked) and _same(peeked[0], chance), name, "it looks at the outcome before it acts")
+    _require(_same(act(known), chance), name, "two calls for the same set give two chances")
+    _require(_same(traced, chance), name, "it gives other chances under jit")
+    if component.expected is not None:
+        mean = jnp.full((config.num_contexts, config.num_memories, LIVES), 0.5, jnp.float32)
+        with _one_line(name, "expected"):
+            expected = component.expected(params, mean)
+        _require_array(name, "expected", expected, "float32", mean.shape)
 
 
 def _watch(component: estimators.Estimator, config: Config, relabel: np.ndarray | None = None) -> Pytree:
     """Let an estimator watch random episodes that never show the last memory; returns (state, counts, worth)."""
     params, state = _params(config), component.init(LIVES)
     update = jax.jit(lambda state, step: component.update(params, state, step))
-    count = jax.jit(lambda tally, step: estimators.tally(tally, step, jnp.int32(1)))
-    tally = estimators.new_tally(config.num_memories, LIVES)
+    count = jax.jit(lambda tally, step: estimators.tally(config, tally, step))
+    tally = estimators.new_tally(config, LIVES)
     shorter = Config(num_memories=config.num_memories - 1, num_retrieved=config.num_retrieved)
     for episode in range(EPISODES):
         step = _full_step(shorter, False, salt=episode)
@@ -159,15 +181,15 @@ def _watch(component: estimators.Estimator, config: Config, relabel: np.ndarray 
         retrieved = jnp.asarray(names[np.asarray(step.retrieved)], jnp.int32)
         step = step._replace(episode=jnp.int32(episode), worth=NOT_YET, success=success, retrieved=retrieved)
         state, tally = update(state, step), count(tally, step)
-    counts = estimators.counts(tally, LIVES)
+    counts = estimators.counts(config, tally)
     return state, counts, component.worth(params, state, counts)
 
 
 def _check_estimator(name: str, component: estimators.Estimator, config: Config) -> None:
     params, start = _params(config), component.init(LIVES)
-    none = jnp.zeros((config.num_memories, LIVES), jnp.int32)
+    none, index = estimators.counts(config, estimators.new_tally(config, LIVES)), _full_step(config, True).retrieved
     with _one_line(name, "update and worth"):
-        before = component.worth(params, start, Counts(none, none, none))
+        before = component.worth(params, start, none)
         state, counts, worth = _watch(component, config)
         again = _watch(component, config)
         traced = jax.jit(lambda s, c: component.worth(params, s, c))(state, counts)
@@ -183,6 +205,19 @@ def _check_estimator(name: str, component: estimators.Estimator, config: Config)
     _require(np.allclose(traced, worth, rtol=1e-5), name, "it gives another worth under jit")
     _require(_same(worth[-1], before[-1]), name, "a memory that was never shown changes its worth")
     _require(np.allclose(relabelled[relabel], worth, rtol=1e-5), name, "relabelling the memories changes their worth")
+    if component.at is not None:
+        few = jax.tree.map(
+            lambda x: (
+                jnp.take_along_axis(x, jnp.broadcast_to(index, (*x.shape[:-2], *index.shape)), -2)
+                if x.shape[-2] == config.num_memories
+                else x
+            ),
+            counts,
+        )
+        with _one_line(name, "at"):
+            some = component.at(params, state, few, index)
+        expected = jnp.take_along_axis(worth, index, 0)
+        _require(np.allclose(some, expected, rtol=1e-6), name, "`at` tells another worth than `worth`")
 
 
 CHECKS: dict[str, Callable[[str, Any, Config], None]] = {
@@ -195,7 +230,7 @@ CHECKS: dict[str, Callable[[str, Any, Config], None]] = {
 def _check_lives(name: str, kind: str, factory: Callable[[Config], Any], config: Config) -> None:
     """Whole lives: sets are sets, and a life is the same alone, in a batch and under nested vmap."""
     observers = ("memory_worth", factory) if kind == "estimator" else ("memory_worth",)
-    parts = {kind: factory} if kind != "estimator" else {}
+    parts: dict[str, Any] = {kind: factory} if kind != "estimator" else {}
     config = replace(config, observers=observers, actor="memory_worth", metrics=(), num_checkpoints=1, **parts)
     params = make_params(config, num_episodes=EPISODES)
     keys = jax.vmap(lambda i: jax.random.wrap_key_data(jnp.stack([jnp.uint32(1), i])))(

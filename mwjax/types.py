@@ -29,23 +29,32 @@ class InputError(ValueError):
 NOT_YET: Any = None
 
 
+class Counts(NamedTuple):
+    """Integer counters, int32: of memories [memory, life], of memories by context and of the episodes by context."""
+
+    shown: Array  # [memory, life], retrievals
+    evidence: Array  # [memory, life], retrievals whose outcome has been applied
+    successes: Array  # [memory, life], evidence that ended in success
+    context_evidence: Array  # [context, memory, life]
+    context_successes: Array  # [context, memory, life]
+    episodes: Array  # [context, life], episodes so far
+    episode_successes: Array  # [context, life], those that succeeded
+
+
 class Step(NamedTuple):
     """What is known of the current episode. A field is None until its stage has run, so no component can look ahead."""
 
     episode: Array  # int32 [], 0-based
+    context: Array = NOT_YET  # int32 [life], index of the task type
+    counts: Counts = NOT_YET  # before the episode
     worth: Array = NOT_YET  # float32 [memory, life], the actor's worth before the episode
+    lot: Array = NOT_YET  # uint32 [memory, life], a random word of each memory
     retrieved: Array = NOT_YET  # int32 [retrieved, life], without repetition
     utility: Array = NOT_YET  # uint32 [retrieved, life], true utilities (24-bit): for oracles and outcome laws only
     score: Array = NOT_YET  # float32 [retrieved, life], relevance of each retrieved memory
+    chance: Array = NOT_YET  # uint32 [life], 2**24 Pr[success]: for the compensator only
     success: Array = NOT_YET  # bool [life]
-
-
-class Counts(NamedTuple):
-    """Integer counters of every memory, int32 [memory, life]."""
-
-    shown: Array  # retrievals
-    evidence: Array  # retrievals whose outcome has been applied
-    successes: Array  # evidence that ended in success
+    new_worth: Array = NOT_YET  # float32 [retrieved, life], the actor's worth of the retrieved ones after the episode
 
 
 class Health(NamedTuple):
@@ -60,8 +69,9 @@ class Trace(NamedTuple):
     checkpoint: Array  # int32 [checkpoint], episodes completed
     metrics: dict[str, Array]  # see metrics.measure
     utility: Array  # uint32 [memory], true utilities (24-bit)
-    p_plus: Array  # float32 [memory], NaN where the outcome law has no closed form
-    counts: Counts  # int32 [memory] each, after the last episode
+    p_plus: Array  # float32 [memory], NaN where it has no closed form
+    counts: Counts  # after the last episode
+    expected_hits: Array | None  # float32 [memory], sum of Pr[success] over the retrievals, if metrics say compensator
     worth: Array  # float32 [estimator, memory] at the last checkpoint, or [checkpoint, estimator, memory] if kept
     health: Health
 

@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mwjax import cli, paper, sweep
+from mwjax import cli, experiment, paper, results, sweep
 from mwjax.__main__ import main
 from mwjax.cli import commands, parser
 
-COMMANDS = ("reproduce", "run", "show", "figure", "list", "replay", "bench")
+KNOWN = ", ".join(experiment.experiments())
+COMMANDS = ("reproduce", "run", "sweep", "show", "figure", "list", "replay", "bench")
 SMALL = [
     *("--set", "num_memories=12", "--set", "num_retrieved=3", "--set", "checkpoints=[20]", "--episodes", "40"),
     *("--set", 'observers=["memory_worth", "beta"]', "--seeds", "4"),
@@ -64,8 +65,9 @@ def test_the_commands_and_their_options_stay():
     options = {name: {o for a in one._actions for o in a.option_strings} - common for name, one in found.items()}
     replay = {"--format", "--estimator", "--theta-low", "--theta-high", "--min-evidence", "--strict", "--out"}
     assert options == {
-        "reproduce": {"--quick", "--out"},
+        "reproduce": {"--quick", "--sensitivity", "--out"},
         "run": {"--seeds", "--episodes", "--set", "--with", "--out", "--fresh"},
+        "sweep": {"--seeds", "--episodes", "--set", "--out", "--fresh", "--dry-run"},
         "show": set(),
         "figure": {"--out"},
         "list": set(),
@@ -112,7 +114,7 @@ def test_version_and_the_module(call):
 
 
 BAD_USAGE = {
-    "": "give a command: reproduce, run, show, figure, list, replay, bench; see `mwjax --help`",
+    "": "give a command: reproduce, run, sweep, show, figure, list, replay, bench; see `mwjax --help`",
     "runn ranking": "runn: there is no such command; did you mean run?; see `mwjax --help`",
     "xyz": "xyz: there is no such command; see `mwjax --help`",
     "run": "the following arguments are required: EXPERIMENT|FILE.toml; see `mwjax run --help`",
@@ -143,7 +145,7 @@ def test_a_wrong_command_line_is_one_line(call, words):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("run rankin", "experiment = 'rankin': must be one of ranking, or a TOML file; did you mean 'ranking'?"),
+        ("run rankin", f"experiment = 'rankin': must be one of {KNOWN}, or a TOML file; did you mean 'ranking'?"),
         ("run nope.toml", "nope.toml: cannot be read (No such file or directory)"),
         ("run ranking --seeds 0", "seeds = 0: must be from 1 to 4,294,967,296"),
         ("run ranking --episodes 0", "num_episodes = 0: must be from 1 to 16,777,215"),
@@ -300,7 +302,7 @@ def test_list(call):
     status, out, _ = call("list")
     assert status == 0
     assert [line for line in out.splitlines() if line.endswith(":")] == [f"{kind}:" for kind in parser.KINDS]
-    assert call("list", "experiments")[1] == "ranking  Ranking under uniform retrieval\n"
+    assert "ranking            Ranking under uniform retrieval\n" in call("list", "experiments")[1]
     names = json.loads(call("list", "estimators", "--json")[1])["estimators"]
     assert {"memory_worth", "memory_worth_score", "memory_worth_oracle", "beta", "never_updated"} <= set(names)
     assert all(names.values())
@@ -332,8 +334,8 @@ def simulated(monkeypatch):
 
     def use(off: float) -> None:
         def run(asked, **options):
-            found = sweep.template(asked).load().copy(deep=True)
-            for row in (row for row in paper.ROWS if row.experiment == "ranking"):
+            found = results.template(asked).load().copy(deep=True)
+            for row in (row for row in paper.ROWS if row.experiment == asked.name == "ranking"):
                 place = {"checkpoint": row.checkpoint, "estimator": row.metric.removesuffix(".spearman")}
                 found.spearman.loc[place] = (row.closed_form or row.published) + off
             options["out"].mkdir(parents=True)
@@ -352,11 +354,11 @@ def test_reproduce_succeeds_when_every_predicted_number_is_found(call, simulated
     found = json.loads(out)
     assert (status, err) == (0, "")
     assert (found["off"], found["quick"]) == (0, True)
-    assert found["missing"] == ["difficulty", "feedback", "hitchhiker", "text"]
+    assert found["missing"] == ["text"]
     assert len(found["rows"]) == len(paper.ROWS)
     keys = {"experiment", "quantity", "published", "here", "closed_form", "status", "source", "verdict"}
     assert all(keys <= set(row) for row in found["rows"])
-    assert {row["seeds"] for row in found["rows"] if row["verdict"] == "ok"} == {commands.QUICK_SEEDS}
+    assert {row["seeds"] for row in found["rows"] if row["experiment"] == "ranking"} == {commands.QUICK_SEEDS}
 
 
 def test_reproduce_fails_when_a_predicted_number_is_off(call, simulated, tmp_path):
@@ -364,7 +366,7 @@ def test_reproduce_fails_when_a_predicted_number_is_off(call, simulated, tmp_pat
     status, out, err = call("reproduce", "--out", str(tmp_path / "out"))
     assert (status, err) == (1, "")
     assert "12 predicted numbers are judged: 0 ok, 12 off" in out
-    assert "difficulty (fitted) [2]: Spearman over all tasks -0.33" in out
+    assert "text (fitted) [2]: Worth of the stale memory" in out
     assert max(map(len, out.replace(str(tmp_path), "").splitlines())) <= 80
 
 

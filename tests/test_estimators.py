@@ -15,18 +15,19 @@ SCORE = np.array([0.5, 1.0, 0.75, 0.5])
 
 def watch(**settings):
     estimator = estimators.counter(CONFIG, **settings)
-    state, tally = estimator.init(1), estimators.new_tally(4, 1)
+    state, tally = estimator.init(1), estimators.new_tally(CONFIG, 1)
     for t, (retrieved, success) in enumerate(EPISODES):
         index = jnp.asarray(retrieved, jnp.int32)[:, None]
         step = Step(
             episode=jnp.int32(t),
+            context=jnp.zeros(1, jnp.int32),
             retrieved=index,
             utility=jnp.asarray(UTILITY * UTILITY_ONE, jnp.uint32)[index],
             score=jnp.asarray(SCORE, jnp.float32)[index],
             success=jnp.asarray([success]),
         )
-        state, tally = estimator.update(PARAMS, state, step), estimators.tally(tally, step, jnp.int32(1))
-    counts = estimators.counts(tally, 1)
+        state, tally = estimator.update(PARAMS, state, step), estimators.tally(CONFIG, tally, step)
+    counts = estimators.counts(CONFIG, tally)
     return np.asarray(estimator.worth(PARAMS, state, counts))[:, 0], counts
 
 

@@ -38,11 +38,14 @@ def test_equal_settings_give_an_equal_config(tmp_path):
     assert (mine.config, mine.fields, mine.name) == (builtin.config, builtin.fields, "mine")
 
 
+UNSET = {"title", "actor", "utilities", "hard_share", "context_share", "target_context", *experiment.UNHEEDED}
+
+
 def test_the_fields_are_plain_and_complete():
     found = load("ranking")
     assert json.loads(json.dumps(found.fields)) == found.fields
     missing = set(experiment.Fields.model_fields) - set(found.fields)
-    assert missing == {"title", "actor", "utilities"}  # the title fixes no number, the others are not set
+    assert missing == UNSET  # the title fixes no number, the others are not set
     assert found.fields["checkpoints"] == found.params.checkpoints.tolist()
 
 
@@ -134,7 +137,7 @@ BAD_VALUES = {
     "checkpoints=5": "checkpoints = 5: must be a list of episode counts at which metrics are taken",
     "checkpoints=[0]": "checkpoints = 0: must be from 1 to 16,777,215",
     "checkpoints=[5,3]": "checkpoints = [5, 3, 10000]: must increase and end at num_episodes = 10000",
-    "utility=unifrom": "utility = 'unifrom': must be one of uniform, list; did you mean 'uniform'?",
+    "utility=unifrom": "utility = 'unifrom': must be one of uniform, beta, list; did you mean 'uniform'?",
     "utility=[0.5]": "utilities: 1 values, must be num_memories = 100",
     "utility_low=2": "utility_low = 2.0: must be from 0 to 1",
     "theta_high=0.3": "theta_high = 0.3: must be from 0.4 to 1",
@@ -146,10 +149,11 @@ BAD_VALUES = {
     "observers=beta": "observers = 'beta': must be a list out of `mwjax list estimators`",
     "observers=[]": "observers = []: at least one estimator must watch; see `mwjax list estimators`",
     'observers=["beta","beta"]': "observers = ['beta', 'beta']: each estimator may be named once",
-    "retrieval=unifrom": "retrieval = 'unifrom': must be one of uniform or package.module:name; "
+    "retrieval=unifrom": "retrieval = 'unifrom': must be one of uniform, pools, pairs, diverse, softmax, thompson, epsilon_greedy, blend "
+    "or package.module:name; "
     "did you mean 'uniform'?",
     'metrics=["spearmen"]': "metrics = 'spearmen': must be one of spearman, rmse, label_count, evidence_quantile, "
-    "mean_success; did you mean 'spearman'?",
+    "mean_success, starved, compensator, pair_count; did you mean 'spearman'?",
     "num_memory=5": "num_memory: there is no such field; did you mean 'num_memories'?",
     "world.num_memories=5": "world.num_memories: there is no such field; did you mean 'num_memories'?",
     "xyz=1": "xyz: there is no such field; `mwjax list fields` shows all",
@@ -188,7 +192,8 @@ def test_files_that_cannot_be_read(tmp_path):
     assert message(str(tmp_path)) == f"{tmp_path}: cannot be read (Is a directory)"
     (tmp_path / "b.toml").write_bytes(b"title = '\xff'")
     assert message(str(tmp_path / "b.toml")).startswith(f"{tmp_path}/b.toml: is not TOML: 'utf-8' codec can't decode")
-    near = "experiment = 'rankin': must be one of ranking, or a TOML file; did you mean 'ranking'?"
+    known = ", ".join(experiment.experiments())
+    near = f"experiment = 'rankin': must be one of {known}, or a TOML file; did you mean 'ranking'?"
     assert message("rankin") == near
 
 

@@ -17,7 +17,9 @@ def results(shift=0.0, seeds=50):
     for row in paper.ROWS:
         if row.experiment == "ranking":
             noise = rng.normal(0, row.spread or 0, seeds)
-            found[row.metric, row.checkpoint] = row.published + noise - noise.mean() + (shift if row.spread else 0)
+            found[row.metric, row.checkpoint, row.at] = (
+                row.published + noise - noise.mean() + (shift if row.spread else 0)
+            )
     return {"ranking": found}
 
 
@@ -42,7 +44,7 @@ def test_what_the_paper_published():
     assert others == {
         "difficulty": [-0.33, 0.14],
         "feedback": [0.895, 0.899],
-        "hitchhiker": [0.49, 0.30],
+        "hitchhiker": [0.49, 0.49, 0.0, 1.0],
         "text": [0.97, 0.17, 300, 0.73, 0.77],
     }
 
@@ -107,7 +109,9 @@ def test_one_seed_has_no_interval():
 
 def test_one_seed_is_judged_by_the_published_spread():
     row = UNIFORM[0]
-    verdict = lambda value: paper.table({"ranking": {(row.metric, row.checkpoint): np.array([value])}}, (row,))[0]
+    verdict = lambda value: paper.table({"ranking": {(row.metric, row.checkpoint, row.at): np.array([value])}}, (row,))[
+        0
+    ]
     assert verdict(row.published + 5 * row.spread)["verdict"] == "ok"
     assert verdict(row.published - 6 * row.spread)["verdict"] == "off"
 
@@ -121,7 +125,7 @@ def test_a_checkpoint_that_was_not_run_is_missing():
 
 def test_a_fitted_row_may_be_off_without_counting():
     row = replace(UNIFORM[0], status="fitted")
-    lines = paper.table({"ranking": {(row.metric, row.checkpoint): np.zeros(4)}}, (row,))
+    lines = paper.table({"ranking": {(row.metric, row.checkpoint, row.at): np.zeros(4)}}, (row,))
     assert lines[0]["verdict"] == "off"
     assert paper.predicted_rows_off(lines) == []
 
@@ -135,6 +139,6 @@ def test_the_table_is_plain_data():
 
 def test_seeds_that_agree_have_an_interval_of_no_width():
     row = UNIFORM[0]
-    line = paper.table({"ranking": {(row.metric, row.checkpoint): np.full(5, np.float32(0.625))}}, (row,))[0]
+    line = paper.table({"ranking": {(row.metric, row.checkpoint, row.at): np.full(5, np.float32(0.625))}}, (row,))[0]
     assert line["ci95"] == [0.625, 0.625]
     assert line["sd"] == 0

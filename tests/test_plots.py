@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from mwjax import experiment, paper, plots, store, sweep, theory
+from mwjax import experiment, paper, plots, results, store, sweep, theory
 from mwjax.types import InputError
 
 MARKS = [200, 500, 1000, 2000, 5000, 10_000]
@@ -26,7 +26,7 @@ def made_up(seeds: int = 6, **fields: Any) -> xarray.Dataset:
     """A finished Dataset without a simulation: Spearman near the closed form, some labels right and some wrong."""
     settings = {"checkpoints": MARKS, "num_episodes": MARKS[-1], "observers": [*NEAR, "never_updated"], **fields}
     asked = experiment.load("ranking", seeds=seeds, **settings)
-    template, random = sweep.template(asked), np.random.default_rng(0)
+    template, random = results.template(asked), np.random.default_rng(0)
     arrays = {str(name): np.zeros(one.shape, one.dtype) for name, one in template.data_vars.items()}
     shape, memories = (seeds, template.sizes["memory"]), template.sizes["memory"]
     arrays["utility"] = np.tile(np.linspace(0, 1, memories, dtype=np.float32), (seeds, 1))
@@ -101,7 +101,7 @@ def test_lines_are_means_over_lives(drawn, dataset):
 
 def test_bands_are_the_interval_and_the_deviation(drawn, dataset):
     deviation, interval = drawn.axes[0].collections[:2]
-    mean, sd, low, high = sweep.statistics(dataset.spearman.values[..., 0])
+    mean, sd, low, high = results.statistics(dataset.spearman.values[..., 0])
     for band, bottom, top in ((deviation, mean - sd, mean + sd), (interval, low, high)):
         heights = band.get_paths()[0].vertices[:, 1]
         assert heights.min() == pytest.approx(bottom.min())

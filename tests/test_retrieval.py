@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mwjax import reference, retrieval
+from mwjax.retrieval.uniform import _long_floyd
 
 DRAW = jax.jit(retrieval.subset, static_argnums=1)
 
@@ -22,12 +23,12 @@ def test_draws_are_the_reference_draws_and_sets(k, n):
     assert all(len(set(column)) == k for column in drawn.T)
     assert drawn.min() >= 0
     assert drawn.max() < n
-    assert (drawn == np.stack([reference.floyd(column.astype(np.uint64), n) for column in w.T], axis=1)).all()
+    assert (drawn == np.stack([reference.subset(column, n) for column in w.T], axis=1)).all()
 
 
 def test_long_and_short_draws_agree():
     w = jnp.asarray(words(16, 100))
-    assert (retrieval.subset(w, 50) == retrieval._long_subset(w, 50)).all()
+    assert (retrieval.subset(w, 50) == _long_floyd(w, jnp.int32(50))).all()
 
 
 @pytest.mark.parametrize(("k", "n"), [(3, 7), (8, 12)])

@@ -5,14 +5,28 @@ import jax.numpy as jnp
 import pytest
 
 from mwjax import estimators, lanes, registry, retrieval, worlds
+from mwjax.config import Config
 from mwjax.testing import ComponentError, check_component
 
 
+UNPAIRED = ("uniform", "softmax", "thompson", "epsilon_greedy", "blend")
+
+
 @pytest.mark.parametrize(
-    "factory", [*registry.ESTIMATORS.values(), registry.RETRIEVAL["uniform"], registry.WORLDS["mean"]]
+    "factory",
+    [*registry.ESTIMATORS.values(), *map(registry.RETRIEVAL.get, UNPAIRED), *registry.WORLDS.values()],
 )
 def test_our_components_keep_the_contract(factory):
     assert check_component(factory) in ("estimator", "retrieval", "outcome")
+
+
+@pytest.mark.parametrize("name", ["pairs", "diverse", "pools"])
+@pytest.mark.parametrize("masks", [False, True])
+def test_our_retrieval_of_structured_stores_keeps_the_contract(name, masks):
+    settings = {"num_memories": 14, "num_retrieved": 5, "can_mask": masks}
+    pools = {"pool_sizes": (9, 5), "pool_slots": ((5, 0), (3, 2)), "num_contexts": 2}
+    config = Config(**settings, **(pools if name == "pools" else {"num_pairs": 2}))
+    assert check_component(registry.RETRIEVAL[name], config) == "retrieval"
 
 
 def wilson(config):
@@ -48,16 +62,13 @@ def best_first(config):
     def retrieve(params, state, step, words):
         return jax.lax.top_k(step.worth.T, config.num_retrieved)[1].T.astype(jnp.int32), state
 
-    return retrieval.Retrieval(0, lambda lives: (), retrieve, uses_worth=True)
+    return retrieval.Retrieval(0, lambda params, worth: (), retrieve, uses_worth=True)
 
 
 def weakest_link(config):
     """Success with the least utility of the set: an outcome law."""
 
-    def success(params, step, words):
-        return (words[0] >> jnp.uint32(8)) < step.utility.min(axis=0)
-
-    return worlds.Outcome(1, success)
+    return worlds.Outcome(lambda params, step: step.utility.min(axis=0))
 
 
 @pytest.mark.parametrize("factory", [wilson, discounted, best_first, weakest_link])
@@ -78,7 +89,7 @@ def peeks(config, params, state, step, words):
 
 
 def bad_worth(worth):
-    return lambda config: estimators.counter(config)._replace(worth=worth)
+    return lambda config: estimators.counter(config)._replace(worth=worth, at=None)
 
 
 def impure():
@@ -111,7 +122,11 @@ FAULTS = {
         )
     ),
     "watching the same life twice": impure(),
-    "must be bool": lambda config: worlds.mean(config)._replace(success=lambda p, step, w: w[0]),
+    "must be uint32": lambda config: worlds.mean(config)._replace(chance=lambda p, step: step.score[0]),
+    "exceeds 2**24": lambda config: worlds.mean(config)._replace(
+        chance=lambda p, step: step.utility.sum(0, dtype="uint32")
+    ),
+    "`at` tells another worth": lambda config: estimators.counter(config)._replace(at=lambda p, s, c, i: i / 100),
     "must be an Estimator": lambda config: 7,
 }
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    import numpy as np
     from rich.console import Console
 
 FULL_SEEDS, QUICK_SEEDS = 1_000, 200
@@ -36,20 +37,26 @@ class Answer(NamedTuple):
 
 def reproduce(args: argparse.Namespace) -> Answer:
     """Run every experiment that has published numbers, and hold the numbers against each other."""
-    from mwjax import experiment, paper, plots, report, sweep
+    from mwjax import experiment, paper, plots, report, results, sweep
 
     start_devices(args.device)
-    results, out = {}, Path(args.out)
-    for name in [name for name in paper.EXPERIMENTS if name in experiment.experiments()]:
-        asked = experiment.load(name, seeds=QUICK_SEEDS if args.quick else FULL_SEEDS)
-        with progress(args, name, asked.num_episodes) as tick:
-            found = sweep.run(asked, out=out / name, fresh=True, progress=tick)
-        plots.save(plots.figure(found), out / name / "figure")
+    seeds = QUICK_SEEDS if args.quick else FULL_SEEDS
+    if args.sensitivity:
+        return _sensitivity(args, seeds)
+    measured: dict[str, dict[paper.Key, np.ndarray]] = {}
+    out = Path(args.out)
+    for name, changes in paper.runs(experiment.experiments()):
+        asked = experiment.vary(experiment.load(name, seeds=seeds), **dict(changes))
+        label = "-".join([name, *(f"{field}-{value}" for field, value in changes)])
+        with progress(args, label, asked.num_episodes) as tick:
+            found = sweep.run(asked, out=out / label, fresh=True, progress=tick)
+        plots.save(plots.figure(found), out / label / "figure")
         marks = [*enumerate(found.checkpoint.values.tolist()), (-1, None)]
-        results[name] = {(metric, at): values[:, i] for metric, values in sweep.per_life(found) for i, at in marks}
-    table = paper.table(results)
+        of_it = {(metric, at, changes): x[:, i] for metric, x in results.per_life(found) for i, at in marks}
+        measured.setdefault(name, {}).update(of_it)
+    table = paper.table(measured)
     off = paper.predicted_rows_off(table)
-    missing = [name for name in paper.EXPERIMENTS if name not in results]
+    missing = [name for name in paper.EXPERIMENTS if name not in measured]
     data = {"rows": table, "off": len(off), "missing": missing, "quick": args.quick, "out": str(out)}
 
     def show(to: Console) -> None:
@@ -59,9 +66,43 @@ def reproduce(args: argparse.Namespace) -> Answer:
     return Answer(lambda: data, show, status=1 if off else 0)
 
 
+def _sensitivity(args: argparse.Namespace, seeds: int) -> Answer:
+    """What the fitted numbers become when the settings that the paper leaves open vary."""
+    from mwjax import report, sensitivity
+
+    with progress(args, "sensitivity", 1) as tick:
+        found = sensitivity.survey(seeds=min(seeds, QUICK_SEEDS), progress=tick)
+    return Answer(lambda: {"rows": found}, lambda to: report.print_sensitivity(found, to))
+
+
+def sweep(args: argparse.Namespace) -> Answer:
+    """Simulate every combination of the axes of an experiment, or its map, store and draw it."""
+    from mwjax import experiment, plots, report, separation, store, sweep
+
+    start_devices(args.device)
+    sys.path.append(os.getcwd())
+    given = {"seeds": args.seeds, "num_episodes": args.episodes}
+    given = {name: value for name, value in given.items() if value is not None}
+    asked = experiment.load(args.experiment, overrides=args.set, **given)
+    plan = sweep.plan(asked)
+    if args.dry_run:
+        return Answer(lambda: plan, lambda to: write(to, *sweep.plan_lines(plan)))
+    out = Path(args.out or sweep.sweep_folder(asked))
+    if not args.fresh and store.state(out) == "finished":
+        found = sweep.reopen_sweep(asked, out)
+        note(args, f"{out} holds this result already; --fresh simulates it again")
+    else:
+        store.refuse(out, args.fresh)
+        with progress(args, asked.name, asked.num_episodes) as tick:
+            made = (separation.survey if asked.aim else sweep.sweep)(asked, progress=tick)
+        found = store.save(made, out, fresh=args.fresh)
+        plots.save(plots.figure(found), out / "figure")
+    return Answer(lambda: {**report.sweep_json(found), "store": str(out)}, lambda to: report.print_sweep(found, to))
+
+
 def run(args: argparse.Namespace) -> Answer:
     """Simulate one experiment, store it and draw its figure."""
-    from mwjax import experiment, plots, report, sweep
+    from mwjax import experiment, plots, report, results, sweep
 
     start_devices(args.device)
     sys.path.append(os.getcwd())
@@ -75,15 +116,19 @@ def run(args: argparse.Namespace) -> Answer:
         note(args, f"{out} holds this result already; --fresh simulates it again")
     else:
         plots.save(plots.figure(found), out / "figure")
-    return Answer(lambda: {**sweep.summary(found), "store": str(out)}, lambda to: report.print_run(found, to))
+    return Answer(lambda: {**results.summary(found), "store": str(out)}, lambda to: report.print_run(found, to))
 
 
 def show(args: argparse.Namespace) -> Answer:
     """Print the tables of a stored result."""
-    from mwjax import report, store, sweep
+    from mwjax import report, results, store
 
     found = store.open_store(args.store)
-    return Answer(lambda: {**sweep.summary(found), "store": args.store}, lambda to: report.print_run(found, to))
+    if "kind" in found.attrs:
+        return Answer(
+            lambda: {**report.sweep_json(found), "store": args.store}, lambda to: report.print_sweep(found, to)
+        )
+    return Answer(lambda: {**results.summary(found), "store": args.store}, lambda to: report.print_run(found, to))
 
 
 def figure(args: argparse.Namespace) -> Answer:

@@ -147,7 +147,12 @@ def _simulate(command: Callable[..., Parser]) -> None:
         "mwjax reproduce --quick",
         "mwjax reproduce --out results/paper --json > table.json",
     )
-    it.add_argument("--quick", action="store_true", help="fewer seeds, within a minute (default: 1,000 seeds)")
+    it.add_argument("--quick", action="store_true", help="fewer seeds, within two minutes (default: 1,000 seeds)")
+    it.add_argument(
+        "--sensitivity",
+        action="store_true",
+        help="instead, let the open settings of each fitted number vary: what else would fit, what would not",
+    )
     it.add_argument(
         "--out",
         metavar="DIR",
@@ -187,6 +192,21 @@ def _simulate(command: Callable[..., Parser]) -> None:
         action="store_true",
         help="simulate again and replace (default: show a finished result that is there)",
     )
+    it = command(
+        "sweep",
+        "Simulate every combination of an experiment's [axes], or map its threshold; store the metrics and draw them.",
+        "mwjax sweep separation_map",
+        "mwjax sweep exploration_floor --seeds 20 --set 'axes.temperature=[0.1, 0.05]'",
+    )
+    it.add_argument("experiment", metavar="EXPERIMENT|FILE.toml", help="one with a table [axes]")
+    it.add_argument("--seeds", type=whole, metavar="N", help="lives of a cell (default: as the experiment says)")
+    it.add_argument("--episodes", type=whole, metavar="T", help="episodes of a life (default: as the experiment says)")
+    it.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="change a field, axes too: axes.gain=[0.1, 0.2]"
+    )
+    it.add_argument("--out", metavar="DIR", help="folder for the result (default: results/sweep-EXPERIMENT-HASH)")
+    it.add_argument("--fresh", action="store_true", help="simulate again and replace what is there")
+    it.add_argument("--dry-run", action="store_true", help="say what would be simulated, and stop")
 
 
 def _look(command: Callable[..., Parser]) -> None:

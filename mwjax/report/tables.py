@@ -1,4 +1,4 @@
-"""Results as text: the tables of a run and of `reproduce`, readable at 80 columns and through a pipe."""
+"""The tables of a run and of `reproduce`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from rich.text import Text
 
 from mwjax import paper, theory
 from mwjax.config import PUBLISHED_CHECKPOINTS
-from mwjax.sweep import per_life, statistics
+from mwjax.report import worlds
+from mwjax.results import per_life, statistics
 from mwjax.types import TRUTH_SCALES
 
 UNIFORM = {"utility": "uniform", "retrieval": "uniform", "outcome": "mean"}
@@ -31,21 +32,22 @@ def print_run(dataset: xarray.Dataset, console: Console) -> None:
     """The tables of one result, what its labels are worth, where it is and what it took."""
     config, attrs, sizes = json.loads(dataset.attrs["config"]), dataset.attrs, dataset.sizes
     lives = f"{sizes['seed']:,} {'lives' if sizes['seed'] > 1 else 'life'} of {attrs['episodes']:,} episodes"
-    _say(console, Text(attrs["title"] or attrs["experiment"], style="bold"))
-    _say(console, f"{lives}; {sizes['memory']:,} memories, {config['num_retrieved']:,} retrieved in an episode")
+    say(console, Text(attrs["title"] or attrs["experiment"], style="bold"))
+    say(console, f"{lives}; {sizes['memory']:,} memories, {config['num_retrieved']:,} retrieved in an episode")
     if "spearman" in dataset:
         _print_ranking(dataset, config, console)
     if "label_count" in dataset:
         _print_labels(dataset, config, console)
-    for line in [*_life_lines(dataset), *_run_lines(dataset)]:
-        _say(console, line)
+    for line in [*_life_lines(dataset), *worlds.lines(dataset, config), *_run_lines(dataset)]:
+        say(console, line)
 
 
-def _say(console: Console, text: str | Text) -> None:
+def say(console: Console, text: str | Text) -> None:
+    """Print one line as it is."""
     console.print(text, markup=False, highlight=False)
 
 
-def _table(*headings: str) -> Table:
+def new_table(*headings: str) -> Table:
     """A table whose first column is text and may wrap, the others numbers."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for i, heading in enumerate(headings):
@@ -64,21 +66,21 @@ def _print_ranking(dataset: xarray.Dataset, config: Mapping[str, Any], console: 
     found = {name: statistics(values) for name, values in per_life(dataset) if name.endswith(".spearman")}
     marks = dataset.checkpoint.values.tolist()
     shown = [i for i, mark in enumerate(marks) if mark in PUBLISHED_CHECKPOINTS or i == len(marks) - 1]
-    table = _table("estimator", "after", *(["published"] if published else []), "mean", "sd", "95 %", "closed")
+    table = new_table("estimator", "after", *(["published"] if published else []), "mean", "sd", "95 %", "closed")
     for name in found:
         for i in shown:
             cells = [name.removesuffix(".spearman") if i == shown[0] else "", f"{marks[i]:,}"]
             if published:
                 row = published.get((name, marks[i]))
                 cells.append("" if row is None else _spread(row.published, row.spread))
-            table.add_row(*cells, *_cells(found[name], i), _number(closed_spearman(config, name, marks[i])))
+            table.add_row(*cells, *_cells(found[name], i), number(closed_spearman(config, name, marks[i])))
         if len(shown) > 1:
             table.add_section()
-    _say(console, "\nSpearman's rank correlation of worth with true utility")
+    say(console, "\nSpearman's rank correlation of worth with true utility")
     console.print(table)
     if published:
         status = "All of it is predicted: given k = 8 and the mean law, no setting was chosen to match."
-        _say(console, f"published: {paper.TABLE_1}; mean +- sd over 20 seeds. {status}")
+        say(console, f"published: {paper.TABLE_1}; mean +- sd over 20 seeds. {status}")
 
 
 def closed_spearman(config: Mapping[str, Any], metric: str, episodes: int) -> float | None:
@@ -96,7 +98,8 @@ def closed_spearman(config: Mapping[str, Any], metric: str, episodes: int) -> fl
     return theory.spearman(memories, retrieved, episodes, effective=share[metric], **bounds)
 
 
-def _number(value: float | None, digits: int = 3) -> str:
+def number(value: float | None, digits: int = 3) -> str:
+    """A number for a table, - for none."""
     if value is None or not np.isfinite(value):
         return "-"
     return f"{value:.{digits}f}" if abs(value) < 10 else f"{value:,.0f}"
@@ -104,13 +107,13 @@ def _number(value: float | None, digits: int = 3) -> str:
 
 def _spread(value: float, spread: float | None, digits: int = 2) -> str:
     """value +- spread."""
-    return _number(value, digits) + ("" if spread is None else f" +- {_number(spread, digits).removeprefix('0')}")
+    return number(value, digits) + ("" if spread is None else f" +- {number(spread, digits).removeprefix('0')}")
 
 
 def _cells(found: Sequence[np.ndarray], i: int) -> tuple[str, str, str]:
     """Mean, sd and 95 % interval at position i."""
     mean, sd, low, high = (one[i] for one in found)
-    return _number(mean), _number(sd), f"{low:.3f}..{high:.3f}" if np.isfinite(low) else "-"
+    return number(mean), number(sd), f"{low:.3f}..{high:.3f}" if np.isfinite(low) else "-"
 
 
 def _life_lines(dataset: xarray.Dataset) -> list[str]:
@@ -135,19 +138,19 @@ def _print_labels(dataset: xarray.Dataset, config: Mapping[str, Any], console: C
     given = sides.sum(both)
     wrong = given - sides.sel(true_label="low", label="low") - sides.sel(true_label="high", label="high")
     truly = count.isel(estimator=0).sel(true_label=["low", "high"]).sum(both).values
-    _say(console, f"\nMemories of a life labelled low (worth <= {low:g}) or high (>= {high:g}) at the end")
-    table = _table("estimator", "labelled", "wrong by p+", "wrong by U*")
+    say(console, f"\nMemories of a life labelled low (worth <= {low:g}) or high (>= {high:g}) at the end")
+    table = new_table("estimator", "labelled", "wrong by p+", "wrong by U*")
     for name in dataset.estimator.values:
         errors = (float(wrong.sel(estimator=name, truth_scale=scale)) for scale in TRUTH_SCALES)
         table.add_row(name, f"{float(given.sel(estimator=name)[0]):.2f}", *(f"{value:.2f}" for value in errors))
     console.print(table)
-    _say(console, f"By p+ itself {truly[0]:.2f} memories of a life are low or high, by U* {truly[1]:.2f}.")
+    say(console, f"By p+ itself {truly[0]:.2f} memories of a life are low or high, by U* {truly[1]:.2f}.")
     bounds = (config["utility_low"], config["utility_high"])
     least, most = (bound / k + sum(bounds) / 2 * (k - 1) / k for bound in bounds)
     if _same(config, UNIFORM) and low < least < most < high:
         why = f"Dilution: {k} memories share an outcome. Beside companions of average utility {sum(bounds) / 2:g},"
         what = "so no memory can rightly be called low or high: such labels are sampling noise, save"
-        _say(console, f"{why} p+ lies within about [{least:.4f}, {most:.4f}], {what} in lives far from that average.")
+        say(console, f"{why} p+ lies within about [{least:.4f}, {most:.4f}], {what} in lives far from that average.")
 
 
 def _run_lines(dataset: xarray.Dataset) -> list[str]:
@@ -170,19 +173,19 @@ def print_reproduce(table: Sequence[Mapping[str, Any]], console: Console) -> Non
         absent = [f"{row['quantity']} {_published(row)}" for row in group if row["verdict"] == "missing"]
         missing += [f"  {head}: {'; '.join(absent)}"] if absent else []
         if len(absent) < len(group):
-            _say(console, Text(f"\n{head}", style="bold"))
+            say(console, Text(f"\n{head}", style="bold"))
             console.print(_compared([row for row in group if row["verdict"] != "missing"]))
     notes = ["\nMissing, as these experiments do not exist here yet:", *missing] if missing else []
     for line in [*notes, *(f"[{i}] {source}" for i, source in enumerate(sources, 1))]:
-        _say(console, line)
+        say(console, line)
     judged = sum(row["status"] == "predicted" and row["verdict"] != "missing" for row in table)
     off = len(paper.predicted_rows_off([dict(row) for row in table]))
-    _say(console, f"{judged} predicted numbers are judged: {judged - off} ok, {off} off")
+    say(console, f"{judged} predicted numbers are judged: {judged - off} ok, {off} off")
 
 
 def _compared(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Rows whose number was found; those that differ in the episode only share the words before them."""
-    table = _table("published number", "after", "published", "here, 95 %", "sd", "closed", "verdict")
+    table = new_table("published number", "after", "published", "here, 95 %", "sd", "closed", "verdict")
     for quantity, group in groupby(rows, key=lambda row: row["quantity"]):
         same = list(group)
         words = textwrap.wrap(quantity, 18)
@@ -190,7 +193,7 @@ def _compared(rows: Sequence[Mapping[str, Any]]) -> Table:
         for row, text in zip(same, words, strict=False):
             half = None if row["ci95"] is None else (row["ci95"][1] - row["ci95"][0]) / 2
             verdict = Text(row["verdict"], style="green" if row["verdict"] == "ok" else "bold red")
-            cells = _published(row), _spread(row["here"], half, 3), _number(row["sd"]), _number(row["closed_form"])
+            cells = _published(row), _spread(row["here"], half, 3), number(row["sd"]), number(row["closed_form"])
             table.add_row(text, f"{row['checkpoint']:,}" if row["checkpoint"] else "", *cells, verdict)
         table.add_section()
     return table

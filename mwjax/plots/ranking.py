@@ -1,11 +1,9 @@
-"""Dataset -> matplotlib Figure. Colours of Okabe and Ito; markers and dashes tell the lines apart without colour."""
+"""A run of the ranking world, or any run of one pool under one context: Spearman over time, and the labels."""
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -15,43 +13,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mwjax import paper, theory
-from mwjax.sweep import statistics
+from mwjax.plots.style import CLOSED, HIGH, LINES, LOW, MAX_POINTS, NAMES, P_PLUS, STYLE, line_styles, usual_life
+from mwjax.results import statistics
 from mwjax.types import InputError
 
-STYLE: Any = {
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "axes.titlesize": 10,
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.fontsize": 9,
-    "svg.hashsalt": "mwjax",
-}
-LINES: tuple[tuple[str, str, Any], ...] = (
-    ("#000000", "o", "-"),
-    ("#D55E00", "s", (0, (6, 1.5))),
-    ("#CC79A7", "D", (0, (8, 2, 2, 2))),
-    ("#0072B2", "^", (0, (1, 1))),
-    ("#56B4E9", "v", (0, (5, 1, 1, 1, 1, 1))),
-    ("#009E73", "X", (0, (3, 1, 1, 1))),
-    ("#7F7F7F", "P", (0, (2, 2))),
-    ("#E69F00", "*", (0, (4, 1))),
-)
-"""Colour, marker and dashes: of the estimators in NAMES, then of others."""
-NAMES = {
-    "memory_worth": "uniform",
-    "memory_worth_score": "score",
-    "memory_worth_score_normalised": "score, normalised",
-    "memory_worth_oracle": "oracle",
-    "memory_worth_oracle_raw": "oracle, raw",
-    "beta": "beta",
-    "never_updated": "never updated",
-}
 CLOSE = 0.05
 """Estimators whose Spearman stays this close to the first one's are told apart in a strip of differences."""
-STAGGER, MAX_POINTS = 4, 300
-CLOSED, HIGH, LOW, P_PLUS = "#F0E442", "#009E73", "#D55E00", "#0072B2"
+STAGGER = 4
 
 
 def figure(dataset: xarray.Dataset) -> Figure:
@@ -78,16 +46,9 @@ def figure(dataset: xarray.Dataset) -> Figure:
     return made
 
 
-def _lines(dataset: xarray.Dataset) -> list[dict[str, Any]]:
-    """How each estimator is drawn, the same in every figure."""
-    known = list(dict.fromkeys([*NAMES, *dataset.estimator.values]))
-    styles = (LINES[known.index(name) % len(LINES)] for name in dataset.estimator.values)
-    return [{"color": color, "marker": marker, "ls": dashes} for color, marker, dashes in styles]
-
-
 def _ranking(axes: Axes, dataset: xarray.Dataset, values: np.ndarray, settings: Mapping[str, Any]) -> None:
     episodes = dataset.checkpoint.values
-    for i, (name, line) in enumerate(zip(dataset.estimator.values, _lines(dataset), strict=True)):
+    for i, (name, line) in enumerate(zip(dataset.estimator.values, line_styles(dataset.estimator.values), strict=True)):
         mean, sd, low, high = statistics(values[..., i])
         if i == 0 and len(values) > 1:
             axes.fill_between(episodes, mean - sd, mean + sd, color="k", alpha=0.12, lw=0, label="± sd over lives")
@@ -132,7 +93,7 @@ def _published(axes: Axes, episodes: np.ndarray, settings: Mapping[str, Any]) ->
 
 
 def _differences(axes: Axes, dataset: xarray.Dataset, values: np.ndarray, close: np.ndarray) -> None:
-    lines, first = _lines(dataset), dataset.estimator.values[0]
+    lines, first = line_styles(dataset.estimator.values), dataset.estimator.values[0]
     for i in close:
         mean, _, low, high = statistics(values[..., i] - values[..., 0])
         axes.fill_between(dataset.checkpoint.values, low, high, color=lines[i]["color"], alpha=0.2, lw=0)
@@ -142,8 +103,7 @@ def _differences(axes: Axes, dataset: xarray.Dataset, values: np.ndarray, close:
 
 
 def _labels(axes: Axes, dataset: xarray.Dataset, settings: Mapping[str, Any]) -> None:
-    level = dataset.mean_success.values[:, -1] if "mean_success" in dataset else np.zeros(dataset.sizes["seed"])
-    seed = int(np.argsort(level, kind="stable")[len(level) // 2])  # a life with the usual share of good memories
+    seed = usual_life(dataset)
     life = dataset.isel(seed=seed, estimator=0)
     utility, p_plus = life.utility.values, life.p_plus.values
     worth = life.worth.values if life.worth.ndim == 1 else life.worth.values[-1]
@@ -179,22 +139,3 @@ def _verdict(dataset: xarray.Dataset, label: str, where: str) -> str:
     total, right = float(given.sum()), float(given.sel(true_label=label))
     wrong = f" ({(total - right) / total:.0%} wrong)" if total else ""
     return f"{should:.0f} memories have U* {where},\n{total:.{1 if total < 10 else 0}f} labelled {label}{wrong}"
-
-
-def save(drawn: Figure, path: str | Path) -> tuple[Path, Path]:
-    """Write PNG (200 dots an inch) and SVG beside each other, the same bytes each time; returns both paths.
-
-    `path` ends in .png, .svg or neither.
-    """
-    place = Path(path)
-    base = place.with_suffix("") if place.suffix in (".png", ".svg") else place
-    for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
-        content, target = io.BytesIO(), Path(f"{base}.{kind}")
-        with matplotlib.rc_context(STYLE):
-            drawn.savefig(content, format=kind, dpi=200, metadata=metadata)
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content.getvalue())
-        except OSError as error:
-            raise InputError(f"{target}: cannot write the figure ({error.strerror or error})") from error
-    return Path(f"{base}.png"), Path(f"{base}.svg")
