@@ -108,7 +108,8 @@ def _hitchhiker() -> list[Row]:
 
 
 def _text() -> list[Row]:
-    row, common = Row, {"experiment": "text", "status": "fitted"}
+    row = Row
+    common: dict[str, Any] = {"experiment": "text", "status": "fitted"}
     return [
         row(quantity="Worth of the stale memory, phase 1", metric="memory_worth.stale_before", published=0.97,
             tolerance=0.03, **common),

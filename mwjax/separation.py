@@ -96,7 +96,7 @@ def extend(cell: Experiment, scores: Scores, seeds: int, devices: tuple[Any, ...
     found: dict[str, list[np.ndarray]] = {name: [one] for name, one in scores.items()}
     lives = np.arange(have, seeds)
     for batch in engine.run_lives(cell.config, cell.params, lives, root_seed=cell.root_seed, devices=devices):
-        evidence, successes = np.moveaxis(batch.trace.metrics["pair_count"], 2, 0)
+        evidence, successes = np.moveaxis(np.asarray(batch.trace.metrics["pair_count"]), 2, 0)
         for name, criterion in pairs.CRITERIA.items():
             found[name].append(criterion(evidence, successes).mean(-1).astype(np.float32))
     return {name: np.concatenate(parts) for name, parts in found.items()}

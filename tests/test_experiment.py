@@ -149,7 +149,8 @@ BAD_VALUES = {
     "observers=beta": "observers = 'beta': must be a list out of `mwjax list estimators`",
     "observers=[]": "observers = []: at least one estimator must watch; see `mwjax list estimators`",
     'observers=["beta","beta"]': "observers = ['beta', 'beta']: each estimator may be named once",
-    "retrieval=unifrom": "retrieval = 'unifrom': must be one of uniform, pools, pairs, diverse, softmax, thompson, epsilon_greedy, blend "
+    "retrieval=unifrom": "retrieval = 'unifrom': must be one of uniform, pools, pairs, diverse, "
+    "softmax, thompson, epsilon_greedy, blend "
     "or package.module:name; "
     "did you mean 'uniform'?",
     'metrics=["spearmen"]': "metrics = 'spearmen': must be one of spearman, rmse, label_count, evidence_quantile, "

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from mwjax import experiment, paper, plots, results, store, sweep, theory
+from mwjax import experiment, paper, plots, results, store, theory
 from mwjax.types import InputError
 
 MARKS = [200, 500, 1000, 2000, 5000, 10_000]

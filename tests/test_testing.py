@@ -8,7 +8,6 @@ from mwjax import estimators, lanes, registry, retrieval, worlds
 from mwjax.config import Config
 from mwjax.testing import ComponentError, check_component
 
-
 UNPAIRED = ("uniform", "softmax", "thompson", "epsilon_greedy", "blend")
 
 

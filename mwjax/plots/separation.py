@@ -31,7 +31,7 @@ NAMES = {
     "num_retrieved": "retrieved k",
     "hitchhiker_utility": "hitchhiker's utility",
 }
-HALF_LINE = 0.0
+HALF_LINE = 0.023
 """Half the height of a line of a label, as a share of the map's height."""
 
 

@@ -50,7 +50,7 @@ def simulate(config: Config, params: Params, root_seed: int, seed: int, p_plus: 
     expected, good = np.zeros(config.num_memories, np.int64), 0
     for t in range(marks[-1]):
         word = words.at(t)
-        context = worlds.context(config, params, word[split + 1]) if config.num_contexts > 1 else 0
+        context = worlds.context(config, params, int(word[split + 1])) if config.num_contexts > 1 else 0
         score = worlds.relevance(params, scores.at(t)[: config.num_memories]) if scored else np.zeros(0)
         lot = lots.at(t)[: config.num_memories] if config.retrieval == "epsilon_greedy" else np.zeros(0)
         shown = policy.retrieve(word[:split], context, actor.worth(tally), score, lot)

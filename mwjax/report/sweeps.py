@@ -92,7 +92,9 @@ def sweep_json(dataset: xarray.Dataset) -> dict[str, Any]:
 
 def _plain(values: np.ndarray) -> Any:
     """Nested lists with null for what is not a finite number."""
-    return np.where(np.isfinite(values), values.astype(object), None).tolist()
+    plain = values.astype(object)
+    plain[~np.isfinite(values)] = None
+    return plain.tolist()
 
 
 def print_sensitivity(rows: Sequence[Mapping[str, Any]], console: Console) -> None:

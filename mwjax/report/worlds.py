@@ -77,7 +77,7 @@ def assumptions(config: Mapping[str, Any]) -> Iterator[str]:
     if config["num_contexts"] > 1 and config["retrieval"] == "pools" and np.ptp(base) > 0:
         yield (
             "Breaks A3 (retrieval and outcome independent given the history): the task decides both. Worth converges "
-            "to p+ over the tasks that call for a memory, not to what the memory adds; residual worth takes the task out."
+            "to p+ over the tasks that call for a memory, not to what it adds; residual worth takes the task out."
         )
     if config["retrieval"] in ("pairs", "diverse"):
         yield (
@@ -87,6 +87,6 @@ def assumptions(config: Mapping[str, Any]) -> Iterator[str]:
     if config["retrieval"] in CLOSED_LOOP:
         floor = config["exploration_floor"] > 0
         yield (
-            f"{'Floor kept' if floor else 'Breaks the floor (every memory retrieved for ever)'}; retrieval follows worth, so "
+            f"{'Floor kept' if floor else 'No floor (every memory retrieved for ever)'}; retrieval follows worth, so "
             "companions improve with time: hits / n converges to expected_hits / n, not to the static p+."
         )
