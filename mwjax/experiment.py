@@ -51,6 +51,7 @@ class Experiment:
     source: Path
     removed: tuple[int, ...]
     axes: dict[str, list[Any]]
+    axes_place: str
     slices: dict[str, list[Any]]
     aim: Aim | None
     fields: dict[str, Any]
@@ -74,7 +75,8 @@ def load(
     try:
         for path in components:
             _add_component(path, settings)
-        return _build(source, validate(settings.values))
+        found = _build(source, validate(settings.values))
+        return replace(found, axes_place=settings.places.get("axes", str(source)))
     except InputError as error:
         raise InputError(f"{error}{settings.places_of(str(error))}") from error
 
@@ -184,6 +186,7 @@ def _build(source: Path, fields: Fields) -> Experiment:
         source=source,
         removed=tuple(fields.removed),
         axes=fields.axes,
+        axes_place=str(source),
         slices=fields.slices,
         aim=_aim(fields),
         fields=json.loads(json.dumps(plain, default=_path)),

@@ -166,8 +166,11 @@ def plan(experiment: Experiment) -> dict[str, Any]:
     if not experiment.axes:
         raise InputError(f"axes: {experiment.source} has no table [axes] with lists of values to sweep over")
     cells = math.prod(len(values) for values in experiment.axes.values())
-    for values in itertools.product(*experiment.axes.values()):
-        vary(experiment, **dict(zip(experiment.axes, values, strict=True)))
+    try:
+        for values in itertools.product(*experiment.axes.values()):
+            vary(experiment, **dict(zip(experiment.axes, values, strict=True)))
+    except InputError as error:
+        raise InputError(f"{error} (axes: {experiment.axes_place})") from error
     lives = cells * (experiment.aim.first_seeds if experiment.aim else experiment.seeds)
     return {"axes": experiment.axes, "cells": cells, "lives": lives, "episodes": lives * experiment.num_episodes}
 
