@@ -22,7 +22,7 @@ from mwjax.types import InputError
 
 NAMES = (*pairs.CRITERIA, "removal")
 SLICE_EPISODES = 10_000
-NEAR = (0.4, 0.55, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0)
+NEAR = (0.5, 0.7, 0.85, 1.0, 1.2, 1.5)
 """Separations of a slice, as multiples of the closed form."""
 
 Tick = Callable[[int, int], None]
