@@ -65,7 +65,10 @@ def test_the_sweep_command_says_its_plan_and_keeps_what_it_has(tmp_path, capsys)
     ("given", "said"),
     [
         ("ranking", "has no table [axes]"),
-        ("hitchhiker --set axes.separation=[2]", "separation = 2.0: must be from 0 to 1 (axes: --set axes.separation=[2])"),
+        (
+            "hitchhiker --set axes.separation=[2]",
+            "separation = 2.0: must be from 0 to 1 (axes: --set axes.separation=[2])",
+        ),
         ("hitchhiker --set axes.separation=0.5", "axes.separation = 0.5: must be a list of values"),
         ("hitchhiker --set axes.separatio=[1]", "axes.separatio: there is no such field"),
         ("hitchhiker --set num_pairs=5", "num_pairs = 5: 10 halves need as many slots, num_retrieved is 8"),

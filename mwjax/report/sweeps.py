@@ -16,10 +16,14 @@ from mwjax.report.tables import new_table, number, say
 from mwjax.results import statistics
 
 COLUMNS = (
-    "spearman", "mean_success", "evidence_least", "starved", "coverage_p_plus", "coverage_expected", "gap",
-    "anchor_above", "rmse",
+    "spearman", "mean_success", "evidence_least", "starved", "coverage_p_plus", "gap", "anchor_above",
 )  # fmt: skip
 """Metrics that a table shows, in this order; all are in --json."""
+
+
+SHORT = {"exploration_floor": "eps", "temperature": "tau", "floor_mode": "floor", "spearman": "rho"}
+SHORT |= {"mean_success": "success", "evidence_least": "least n", "coverage_p_plus": "p+ covered"}
+SHORT |= {"num_retrieved": "k", "num_memories": "N", "anchor_above": "Pr above"}
 
 
 def print_sweep(dataset: xarray.Dataset, console: Console) -> None:
@@ -38,7 +42,8 @@ def _print_cells(dataset: xarray.Dataset, console: Console) -> None:
     names = [name for end in COLUMNS for name in map(str, dataset.data_vars) if name.rpartition(".")[2] == end]
     several = len({name.partition(".")[0] for name in names if "." in name}) > 1
     heads = [name.removesuffix(".spearman") if several else name.rpartition(".")[2] for name in names]
-    table = new_table(*axes, *heads)
+    heads = [SHORT.get(head, head.replace("memory_worth", "mw")) for head in (*axes, *heads)]
+    table = new_table(*heads)
     last = {name: dataset[name].isel(checkpoint=-1).mean("seed").transpose(*axes).values for name in names}
     for index in itertools.product(*(range(dataset.sizes[axis]) for axis in axes)):
         cell = [str(dataset[axis].values[i]) for axis, i in zip(axes, index, strict=True)]
@@ -49,21 +54,25 @@ def _print_cells(dataset: xarray.Dataset, console: Console) -> None:
 
 def _print_map(dataset: xarray.Dataset, console: Console) -> None:
     level = json.loads(dataset.attrs["aim"])["level"]
-    say(console, f"f*, the least separation at which a criterion holds with probability {level:g} (95 % band)")
+    say(console, f"Least separation at which a criterion holds with probability {level:g} (95 % band)")
     names = dataset.criterion.values.tolist()
-    table = new_table("after", "closed", "anchor above", "band", *(name.replace("_", " ") for name in names[1:]))
+    least = float(dataset.separation[0])
+    table = new_table("after", "closed", "f*", "band", *(name.removesuffix("_above") for name in names[1:]))
     for i, mark in enumerate(dataset.checkpoint.values.tolist()):
         low, high = (float(dataset[end].values[0, i]) for end in ("low", "high"))
-        others = (_share(float(dataset.threshold.values[j, i])) for j in range(1, len(names)))
+        found = [float(dataset.threshold.values[j, i]) for j in range(1, len(names))]
+        others = [f"<= {value:.3f}" if value == least else _share(value) for value in found]
         closed, found = _share(float(dataset.closed_form.values[i])), _share(float(dataset.threshold.values[0, i]))
         table.add_row(f"{mark:,}", closed, found, f"{_share(low)}..{_share(high)}", *others)
     console.print(table)
     lives = dataset.lives.values
+    say(console, "f*: the anchor's worth above the hitchhiker's. gap: by more than .02. posterior: Pr[p above] > .95.")
+    say(console, "disjoint: 95 % intervals. removal: taking away the anchor costs more success than the hitchhiker.")
     say(console, f"{lives.min():,} to {lives.max():,} lives a cell; 'never': not within the separations looked at")
     for field in [
         str(name).removesuffix("_threshold") for name in dataset.data_vars if str(name).endswith("_threshold")
     ]:
-        table = new_table(field, "closed", "anchor above", "band")
+        table = new_table(field, "closed", "f*", "band")
         for i, value in enumerate(dataset[field].values.tolist()):
             at = lambda end, i=i, field=field: _share(float(dataset[f"{field}_{end}"].values[i]))
             table.add_row(str(value), at("closed_form"), at("threshold"), f"{at('low')}..{at('high')}")
