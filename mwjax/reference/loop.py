@@ -53,14 +53,16 @@ def simulate(config: Config, params: Params, root_seed: int, seed: int, p_plus: 
         context = worlds.context(config, params, int(word[split + 1])) if config.num_contexts > 1 else 0
         score = worlds.relevance(params, scores.at(t)[: config.num_memories]) if scored else np.zeros(0)
         lot = lots.at(t)[: config.num_memories] if config.retrieval == "epsilon_greedy" else np.zeros(0)
-        shown = policy.retrieve(word[:split], context, actor.worth(tally), score, lot)
+        believed = actor.worth(tally) if policy.uses_worth else np.zeros(0)
+        shown = policy.retrieve(word[:split], context, believed, score, lot)
         chance = worlds.chance(config, params, utility[shown], context)
         success = int(word[split]) >> 8 < chance
         tally.add(context, shown, success)
         expected[shown] += chance
         for observer in observers:
             observer.update(shown, success, utility[shown], score[shown] if scored else None)
-        policy.observe(shown, actor.worth(tally)[shown])
+        if policy.uses_worth:
+            policy.observe(shown, actor.worth(tally)[shown])
         kept.append((context, shown, chance, success))
         good += success
         if t + 1 in marks:

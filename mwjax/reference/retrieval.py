@@ -28,6 +28,8 @@ def subset(word: np.ndarray, size: int, masked: int = -1) -> list[int]:
 class Policy:
     """Uniform retrieval, and what the others share."""
 
+    uses_worth = False
+
     def __init__(self, config: Config, params: Params, worth: np.ndarray) -> None:
         """`worth` is the actor's before any episode."""
         self.config, self.params, self.k, self.n = config, params, config.num_retrieved, config.num_memories
@@ -140,6 +142,8 @@ class Diverse(Pairs):
 class Softmax(Policy):
     """Successive draws from a sum tree."""
 
+    uses_worth = True
+
     def begin(self, worth: np.ndarray) -> None:
         """Build the tree."""
         self.fans = fans(self.n)
@@ -221,6 +225,8 @@ def ordered_sum(values: np.ndarray) -> np.floating:
 
 class Greedy(Policy):
     """The k of greatest key, or a uniform set."""
+
+    uses_worth = True
 
     def num_words(self) -> int:
         """The uniform set, and a coin."""
