@@ -142,7 +142,8 @@ def _coverage(axes: Axes, last: xarray.Dataset, across: str) -> None:
     axes.set_ylabel("share of memories covered")
     axes.set_title("coverage of 95 % intervals\n(mean and range of all curves)")
     low, high = axes.get_ylim()
-    axes.set_ylim(low - 0.35 * (high - low), high)
+    ticks = [tick for tick in axes.get_yticks() if 0 <= tick <= 1]
+    axes.set(ylim=(low - 0.35 * (high - low), high), yticks=ticks)
     axes.legend(loc="lower left", frameon=False)
 
 
