@@ -11,7 +11,7 @@ import numpy as np
 from mwjax.config.checks import check_integer, check_name
 from mwjax.types import UTILITY_ONE, InputError
 
-METRICS = (
+METRICS: tuple[str, ...] = (
     "spearman",
     "rmse",
     "label_count",
