@@ -202,7 +202,11 @@ def _simulate(command: Callable[..., Parser]) -> None:
     it.add_argument("--seeds", type=whole, metavar="N", help="lives of a cell (default: as the experiment says)")
     it.add_argument("--episodes", type=whole, metavar="T", help="episodes of a life (default: as the experiment says)")
     it.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="change a field, axes too: axes.gain=[0.1, 0.2]"
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change a field or an axis: axes.gain=[0.1, 0.2] (default: none)",
     )
     it.add_argument("--out", metavar="DIR", help="folder for the result (default: results/sweep-EXPERIMENT-HASH)")
     it.add_argument("--fresh", action="store_true", help="simulate again and replace what is there")
