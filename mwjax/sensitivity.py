@@ -65,7 +65,7 @@ def survey(*, seeds: int, progress: Callable[[int, int], None] | None = None) ->
             cells[name, i] = {at: _means(name, seeds, {**change, **dict(at)}) for at in ats}
             done += 1
             if progress is not None:
-                progress(done, total)
+                progress(done * seeds, total * seeds)
     for row in rows:
         for i, change in enumerate(OPEN[row.experiment]):
             here = cells[row.experiment, i][row.at][row.metric]

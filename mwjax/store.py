@@ -113,13 +113,7 @@ class Writer:
         self._flush()
         if self._written != self._lives:
             raise ValueError(f"{self.path}: {self._written} lives of {self._lives} were written")
-        with _disk_errors(self.path), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Consolidated metadata is currently not part")
-            self._group.attrs.update({**attrs, CONTENT_BYTES: content_bytes(self._aside)})
-            zarr.consolidate_metadata(str(self._aside), zarr_format=3)
-            refuse(self.path, self._fresh)
-            _replace(self._aside, self.path.resolve())
-        return open_store(self.path)
+        return _settle(self._group, self._aside, self.path, self._fresh, attrs)
 
 
 @contextmanager
@@ -129,18 +123,37 @@ def create(path: str | Path, template: xarray.Dataset, *, fresh: bool = False) -
     `fresh` replaces a store of ours. InputError where the target may not be replaced or cannot be written.
     """
     path = Path(path)
+    with _place_aside(path, fresh) as aside:
+        with _disk_errors(path):
+            writer = Writer(path, aside, template, fresh)
+        yield writer
+
+
+@contextmanager
+def _place_aside(path: Path, fresh: bool) -> Iterator[Path]:
+    """A temporary name beside a target that may be replaced; nothing of it is left afterwards."""
     refuse(path, fresh)
     target = path.resolve()
     aside = target.with_name(f".{target.name}.{os.getpid()}-{uuid4().hex[:8]}")
     try:
         with _disk_errors(path):
             target.parent.mkdir(parents=True, exist_ok=True)
-            writer = Writer(path, aside, template, fresh)
-        yield writer
+        yield aside
     finally:
         _remove(aside)
         if target.exists():
             _remove(aside.with_name(f"{aside.name}-old"))
+
+
+def _settle(group: zarr.Group, aside: Path, path: Path, fresh: bool, attrs: Mapping[str, Any]) -> xarray.Dataset:
+    """Give what was written aside its attributes and its name, and open it."""
+    with _disk_errors(path), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Consolidated metadata is currently not part")
+        group.attrs.update({**attrs, CONTENT_BYTES: content_bytes(aside)})
+        zarr.consolidate_metadata(str(aside), zarr_format=3)
+        refuse(path, fresh)
+        _replace(aside, path.resolve())
+    return open_store(path)
 
 
 def open_store(path: str | Path) -> xarray.Dataset:
@@ -222,21 +235,7 @@ def _disk_errors(path: Path) -> Iterator[None]:
 def save(dataset: xarray.Dataset, path: str | Path, *, fresh: bool = False) -> xarray.Dataset:
     """Write a whole Dataset as a store at `path`, and open it. InputError as `create`."""
     path = Path(path)
-    refuse(path, fresh)
-    target = path.resolve()
-    aside = target.with_name(f".{target.name}.{os.getpid()}-{uuid4().hex[:8]}")
-    try:
-        with _disk_errors(path), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Consolidated metadata is currently not part")
-            target.parent.mkdir(parents=True, exist_ok=True)
+    with _place_aside(path, fresh) as aside:
+        with _disk_errors(path):
             dataset.assign_attrs({MARK: 1}).to_zarr(aside, mode="w-", zarr_format=3, consolidated=False)
-            group = zarr.open_group(aside, mode="r+", zarr_format=3)
-            group.attrs.update({CONTENT_BYTES: content_bytes(aside)})
-            zarr.consolidate_metadata(str(aside), zarr_format=3)
-            refuse(path, fresh)
-            _replace(aside, target)
-    finally:
-        _remove(aside)
-        if target.exists():
-            _remove(aside.with_name(f"{aside.name}-old"))
-    return open_store(path)
+        return _settle(zarr.open_group(aside, mode="r+", zarr_format=3), aside, path, fresh, {})

@@ -211,8 +211,7 @@ def sweep(
 
     Dimensions are seed, the axes in their order, checkpoint. Cells of equal Config share one compilation.
     """
-    if not experiment.axes:
-        raise InputError(f"axes: {experiment.source} has no table [axes] with lists of values to sweep over")
+    plan(experiment)
     names, shape = list(experiment.axes), [len(values) for values in experiment.axes.values()]
     began, cells, first = time.perf_counter(), list(itertools.product(*experiment.axes.values())), None
     found: dict[str, list[np.ndarray]] = {}
@@ -226,7 +225,7 @@ def sweep(
         for name, one in results.per_life(cell):
             found.setdefault(name, []).append(one.astype(np.float32))
         if progress is not None:
-            progress(done + 1, len(cells))
+            progress((done + 1) * experiment.seeds, len(cells) * experiment.seeds)
     assert first is not None
     made = xarray.Dataset(coords={"seed": first.seed, "checkpoint": first.checkpoint})
     for name, values in experiment.axes.items():

@@ -10,13 +10,15 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
     from rich.console import Console
+
+    from mwjax.experiment import Experiment
 
 FULL_SEEDS, QUICK_SEEDS = 1_000, 200
 REPLAY_FILES = {"replay.json", "memories.csv"}
@@ -70,20 +72,27 @@ def _sensitivity(args: argparse.Namespace, seeds: int) -> Answer:
     """What the fitted numbers become when the settings that the paper leaves open vary."""
     from mwjax import report, sensitivity
 
-    with progress(args, "sensitivity", 1) as tick:
+    with progress(args, "sensitivity", 10_000) as tick:
         found = sensitivity.survey(seeds=min(seeds, QUICK_SEEDS), progress=tick)
     return Answer(lambda: {"rows": found}, lambda to: report.print_sensitivity(found, to))
 
 
-def sweep(args: argparse.Namespace) -> Answer:
-    """Simulate every combination of the axes of an experiment, or its map, store and draw it."""
-    from mwjax import experiment, plots, report, separation, store, sweep
+def asked_for(args: argparse.Namespace, components: Sequence[str] = ()) -> Experiment:
+    """The experiment that the command line names and changes."""
+    from mwjax import experiment
 
-    start_devices(args.device)
     sys.path.append(os.getcwd())
     given = {"seeds": args.seeds, "num_episodes": args.episodes}
     given = {name: value for name, value in given.items() if value is not None}
-    asked = experiment.load(args.experiment, overrides=args.set, **given)
+    return experiment.load(args.experiment, overrides=args.set, components=components, **given)
+
+
+def sweep(args: argparse.Namespace) -> Answer:
+    """Simulate every combination of the axes of an experiment, or its map, store and draw it."""
+    from mwjax import plots, report, separation, store, sweep
+
+    start_devices(args.device)
+    asked = asked_for(args)
     plan = sweep.plan(asked)
     if args.dry_run:
         return Answer(lambda: plan, lambda to: write(to, *sweep.plan_lines(plan)))
@@ -102,13 +111,10 @@ def sweep(args: argparse.Namespace) -> Answer:
 
 def run(args: argparse.Namespace) -> Answer:
     """Simulate one experiment, store it and draw its figure."""
-    from mwjax import experiment, plots, report, results, sweep
+    from mwjax import plots, report, results, sweep
 
     start_devices(args.device)
-    sys.path.append(os.getcwd())
-    given = {"seeds": args.seeds, "num_episodes": args.episodes}
-    given = {name: value for name, value in given.items() if value is not None}
-    asked = experiment.load(args.experiment, overrides=args.set, components=args.components, **given)
+    asked = asked_for(args, components=args.components)
     out = Path(args.out or sweep.default_folder(asked))
     with progress(args, asked.name, asked.num_episodes) as tick:
         found = sweep.run(asked, out=out, fresh=args.fresh, progress=tick)

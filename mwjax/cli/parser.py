@@ -165,6 +165,28 @@ def _simulate(command: Callable[..., Parser]) -> None:
         "mwjax run ranking --seeds 1000",
         'mwjax run ranking --set num_memories=500 --set \'observers=["memory_worth", "beta"]\'',
     )
+    _experiment(it)
+    it.add_argument(
+        "--with",
+        action="append",
+        default=[],
+        dest="components",
+        type=component,
+        metavar="MODULE:NAME",
+        help="use your own estimator, retrieval or outcome law, looked for from here; may be repeated (default: none)",
+    )
+    it = command(
+        "sweep",
+        "Simulate every combination of an experiment's [axes], or map its threshold; store the metrics and draw them.",
+        "mwjax sweep separation_map",
+        "mwjax sweep exploration_floor --seeds 20 --set 'axes.temperature=[0.1, 0.05]'",
+    )
+    _experiment(it)
+    it.add_argument("--dry-run", action="store_true", help="say what would be simulated, and stop")
+
+
+def _experiment(it: Parser) -> None:
+    """What names an experiment, changes it, and says where its result goes."""
     it.add_argument(
         "experiment", metavar="EXPERIMENT|FILE.toml", help="a name from `mwjax list experiments`, or a file"
     )
@@ -175,42 +197,15 @@ def _simulate(command: Callable[..., Parser]) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="change a field; the value is TOML or bare text; may be repeated (default: none; see `mwjax list fields`)",
+        help="change a field, or an axis of a sweep (axes.FIELD=[...]); TOML or bare text; may be repeated "
+        "(default: none; see `mwjax list fields`)",
     )
-    it.add_argument(
-        "--with",
-        action="append",
-        default=[],
-        dest="components",
-        type=component,
-        metavar="MODULE:NAME",
-        help="use your own estimator, retrieval or outcome law, looked for from here; may be repeated (default: none)",
-    )
-    it.add_argument("--out", metavar="DIR", help="folder for the result (default: results/EXPERIMENT-HASH)")
+    it.add_argument("--out", metavar="DIR", help="folder for the result (default: results/NAME-HASH)")
     it.add_argument(
         "--fresh",
         action="store_true",
         help="simulate again and replace (default: show a finished result that is there)",
     )
-    it = command(
-        "sweep",
-        "Simulate every combination of an experiment's [axes], or map its threshold; store the metrics and draw them.",
-        "mwjax sweep separation_map",
-        "mwjax sweep exploration_floor --seeds 20 --set 'axes.temperature=[0.1, 0.05]'",
-    )
-    it.add_argument("experiment", metavar="EXPERIMENT|FILE.toml", help="one with a table [axes]")
-    it.add_argument("--seeds", type=whole, metavar="N", help="lives of a cell (default: as the experiment says)")
-    it.add_argument("--episodes", type=whole, metavar="T", help="episodes of a life (default: as the experiment says)")
-    it.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="change a field or an axis: axes.gain=[0.1, 0.2] (default: none)",
-    )
-    it.add_argument("--out", metavar="DIR", help="folder for the result (default: results/sweep-EXPERIMENT-HASH)")
-    it.add_argument("--fresh", action="store_true", help="simulate again and replace what is there")
-    it.add_argument("--dry-run", action="store_true", help="say what would be simulated, and stop")
 
 
 def _look(command: Callable[..., Parser]) -> None:
