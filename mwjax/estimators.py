@@ -31,6 +31,10 @@ class Estimator(NamedTuple):
     worth: Callable[[Params, Pytree, Counts], Array]
     """(params, state, counts) -> float32 [memory, life] in [0, 1]."""
     uses_score: bool = False
+    uses_utility: bool = False
+    """It needs the truth: experiments only."""
+    uses_context: bool = False
+    """It tells task types apart."""
     at: Callable[[Params, Pytree, Counts, Array], Array] | None = None
     """(params, state, counts of the retrieved memories only, retrieved int32 [retrieved, life]) -> their worth,
     float32 [retrieved, life]: what `worth` says of them. None: an actor's worth is read in full instead."""
@@ -168,7 +172,8 @@ def counter(config: Config, *, weight: str = "uniform", prior: bool = False) -> 
             return worth(params, state, counts)
         return read(params, *both(state, index.shape[-1], index))
 
-    return Estimator(init, update, worth, uses_score=weight.startswith("score"), at=at)
+    flags = {"uses_score": weight.startswith("score"), "uses_utility": weight.startswith("oracle")}
+    return Estimator(init, update, worth, **flags, at=at)
 
 
 def contextual(config: Config) -> Estimator:
@@ -179,7 +184,7 @@ def contextual(config: Config) -> Estimator:
         pair = counts.context_successes[config.context_read], counts.context_evidence[config.context_read]
         return ratio(*(x.astype(jnp.float32) for x in pair))
 
-    return stateless(worth)
+    return by_counts(worth)
 
 
 def backdoor(config: Config, *, fill: str = "base_rate") -> Estimator:
@@ -200,7 +205,7 @@ def backdoor(config: Config, *, fill: str = "base_rate") -> Estimator:
         adjusted = ratio(lanes.total(jnp.moveaxis(known * share, 0, -2)), lanes.total(share[:, 0])[None])
         return jnp.where(counts.evidence > 0, jnp.clip(adjusted, 0, 1), jnp.float32(0.5))
 
-    return stateless(worth)
+    return by_counts(worth)
 
 
 def residual(config: Config) -> Estimator:
@@ -217,7 +222,7 @@ def residual(config: Config) -> Estimator:
         seen = counts.evidence.astype(jnp.float32)
         return jnp.clip((seen + surplus) / (2 * jnp.maximum(seen, 1)), 0, 1) + jnp.where(seen > 0, 0, 0.5)
 
-    return stateless(worth)
+    return by_counts(worth)
 
 
 def base_rate(counts: Counts) -> Array:
@@ -225,11 +230,12 @@ def base_rate(counts: Counts) -> Array:
     return ratio(*(x.astype(jnp.float32) for x in (counts.episode_successes, counts.episodes)))[:, None]
 
 
-def stateless(worth: Callable[[Params, Pytree, Counts], Array]) -> Estimator:
-    """An estimator that only reads the counters."""
+def by_counts(worth: Callable[[Params, Pytree, Counts], Array]) -> Estimator:
+    """An estimator that only reads the counters by context."""
     return Estimator(
         init=lambda lives: (),
         update=lambda params, state, step: (),
         worth=worth,
+        uses_context=True,
         at=lambda params, state, counts, index: worth(params, state, counts),
     )

@@ -92,7 +92,7 @@ def _hitchhiker() -> list[Row]:
     """The pool is not published, so all is fitted; the closed forms of our pool are judged too."""
     common: dict[str, Any] = {"experiment": "hitchhiker", "status": "fitted"}
     rows = [
-        Row(quantity="Worth of the pair, never separated", metric=f"memory_worth.{role}_worth", published=0.49,
+        Row(quantity=f"Worth of the {role}, never separated", metric=f"memory_worth.{role}_worth", published=0.49,
             tolerance=0.01, at=(("separation", 0.0),), **common)
         for role in ("anchor", "hitchhiker")
     ]  # fmt: skip

@@ -14,6 +14,7 @@ from scipy import stats
 
 from mwjax import logs, replay
 from mwjax.estimators import Estimator
+from mwjax.report import print_replay
 from mwjax.types import InputError
 
 LINEUPS = Path(__file__).parents[2] / "shared" / "data" / "wnba_2024_lineups.jsonl"
@@ -59,7 +60,7 @@ def counts(report: replay.Report) -> dict[str, tuple[int, int, int]]:
 
 def printed(report: replay.Report) -> str:
     console = Console(file=io.StringIO(), width=80)
-    replay.print_report(report, console)
+    print_replay(report, console)
     return console.file.getvalue()
 
 

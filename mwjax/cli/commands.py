@@ -167,7 +167,7 @@ def list_names(args: argparse.Namespace) -> Answer:
 
 def replay(args: argparse.Namespace) -> Answer:
     """Feed a real log through the estimators."""
-    from mwjax import replay
+    from mwjax import replay, report
 
     start_devices(args.device)
     names = ("estimator", "theta_low", "theta_high", "min_evidence", "strict")
@@ -177,7 +177,7 @@ def replay(args: argparse.Namespace) -> Answer:
         if folder is not None:
             (folder / "replay.json").write_text(json.dumps(replay.report_json(found), indent=1) + "\n", "utf-8")
             replay.report_csv(found, folder / "memories.csv")
-    return Answer(lambda: replay.report_json(found), lambda to: replay.print_report(found, to))
+    return Answer(lambda: replay.report_json(found), lambda to: report.print_replay(found, to))
 
 
 @contextlib.contextmanager
