@@ -67,10 +67,9 @@ def rmse(worth: Array, p_plus: Array) -> Array:
 def quantiles(values: Array, ordered: Order) -> Array:
     """Lower empirical quantiles (the floor(q (N - 1))-th smallest), [..., memory, life] -> [quantile, ..., life]."""
     size = values.shape[-2]
-    at = lambda position: jnp.where(
-        (ordered.below <= position) & (jnp.int32(size) - ordered.above > position), values, jnp.iinfo(values.dtype).min
-    ).max(-2)
-    return jnp.stack([at(jnp.int32(int(q * (size - 1)))) for q in QUANTILES])
+    position = jnp.asarray([int(q * (size - 1)) for q in QUANTILES], jnp.int32).reshape(-1, *[1] * values.ndim)
+    here = (ordered.below <= position) & (jnp.int32(size) - ordered.above > position)
+    return jnp.where(here, values, jnp.iinfo(values.dtype).min).max(-2)
 
 
 def classify(params: Params, value: Array) -> Array:
@@ -85,9 +84,13 @@ def label(params: Params, worth: Array, evidence: Array) -> Array:
 
 
 def label_count(labels: Array, truth: Array) -> Array:
-    """Confusion counts: labels [..., memory, life], truth classes [memory, life] -> int32 [true, label, ..., life]."""
-    hits = lambda t, l: ((truth == t) & (labels == l)).sum(-2, dtype=jnp.int32)
-    return jnp.stack([jnp.stack([hits(t, l) for l in range(len(LABELS))]) for t in range(len(TRUTHS))])
+    """Confusion counts: labels [estimator, memory, life], truth classes [scale, memory, life].
+
+    int32 [scale, true, label, estimator, life].
+    """
+    is_true = truth[:, None] == jnp.arange(len(TRUTHS), dtype=jnp.int32)[:, None, None]
+    is_label = labels == jnp.arange(len(LABELS), dtype=jnp.int32)[:, None, None, None]
+    return (is_true[:, :, None, None] & is_label).sum(-2, dtype=jnp.int32)
 
 
 class Truth(NamedTuple):
@@ -95,13 +98,13 @@ class Truth(NamedTuple):
 
     ranks: Array  # int32 [memory, life], of the utilities
     p_plus: Array  # float32 [memory, life]
-    classes: tuple[Array, Array]  # int32 [memory, life] each, by p+ and by utility
+    classes: Array  # int32 [scale, memory, life], by p+ and by utility
 
 
 def truth(params: Params, utility: Array, p_plus: Array) -> Truth:
     """Prepare the truth of a life from its utilities (uint32, 24-bit) and p+."""
     value = utility.astype(jnp.float32) * jnp.float32(1 / UTILITY_ONE)
-    return Truth(order(utility).ranks(), p_plus, (classify(params, p_plus), classify(params, value)))
+    return Truth(order(utility).ranks(), p_plus, jnp.stack([classify(params, p_plus), classify(params, value)]))
 
 
 def starved(params: Params, evidence: Array) -> Array:
@@ -131,8 +134,7 @@ def measure(
     if "rmse" in names:
         found["rmse"] = rmse(worth, known.p_plus)
     if "label_count" in names:
-        labels = label(params, worth, evidence)
-        found["label_count"] = jnp.stack([label_count(labels, classes) for classes in known.classes])
+        found["label_count"] = label_count(label(params, worth, evidence), known.classes)
     if "evidence_quantile" in names:
         found["evidence_quantile"] = quantiles(evidence, order(evidence))
     if "mean_success" in names:

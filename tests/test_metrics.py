@@ -57,7 +57,7 @@ def test_labels_at_their_edges():
     truth = jnp.asarray([[0], [1], [1], [2], [2], [1]], jnp.int32)
     expected = np.zeros((3, 4), int)
     np.add.at(expected, (np.asarray(truth)[:, 0], np.asarray(labels)[:, 0]), 1)
-    assert (np.asarray(metrics.label_count(labels, truth))[:, :, 0] == expected).all()
+    assert (np.asarray(metrics.label_count(labels[None], truth[None]))[0, :, :, 0, 0] == expected).all()
 
 
 def test_rmse():
