@@ -10,7 +10,7 @@ import mwjax
 PACKAGE = Path(mwjax.__file__).parent
 
 ORDER = (
-    "types", "streams", "config", "lanes", "sumtree", "worlds", "retrieval", "estimators", "metrics", "episode",
+    "types", "streams", "checks", "config", "lanes", "sumtree", "worlds", "retrieval", "estimators", "metrics", "episode",
     "registry", "engine", "theory", "reference", "testing", "store", "fields", "settings", "experiment", "analysis",
     "contour", "results", "sweep", "separation", "paper",
     "sensitivity", "logs", "replay", "plots", "report", "peers", "bench", "cli",

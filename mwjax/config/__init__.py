@@ -1,6 +1,6 @@
 """Config (static: decides shapes and the program) and Params (traced: any leaf may be swept by vmap), and ranges."""
 
-from mwjax.config.checks import check_integer, check_name, check_number, nearest
+from mwjax.checks import check_integer, check_name, check_number, nearest
 from mwjax.config.static import (
     MAX_EPISODES,
     MAX_RETRIEVED,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mwjax.config.checks import check_integer, check_name
+from mwjax.checks import check_integer, check_name
 from mwjax.types import UTILITY_ONE, InputError
 
 METRICS: tuple[str, ...] = (

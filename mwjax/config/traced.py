@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mwjax.checks import check_integer, check_number
 from mwjax.config import tables
-from mwjax.config.checks import check_integer, check_number
 from mwjax.config.static import Config, checkpoint_grid, max_episodes
 from mwjax.types import UTILITY_ONE, InputError
 
