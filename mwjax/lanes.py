@@ -46,6 +46,14 @@ def add(table: Array, index: Array, amount: Array) -> Array:
     return lax.fori_loop(0, index.shape[0], one, table, unroll=2)
 
 
+def put(table: Array, index: Array, value: Array) -> Array:
+    """Write `value` (int32 or float32 [slot, life]) to the entries `index` of each life, slot after slot."""
+    for position, one in zip(_position(table, index), value, strict=True):
+        entries = table.at[position]
+        table = entries.set(one, mode="promise_in_bounds", unique_indices=True, wrap_negative_indices=False)
+    return table
+
+
 UNROLLED = 16
 
 

@@ -101,10 +101,25 @@ class Truth(NamedTuple):
     classes: Array  # int32 [scale, memory, life], by p+ and by utility
 
 
-def truth(params: Params, utility: Array, p_plus: Array) -> Truth:
-    """Prepare the truth of a life from its utilities (uint32, 24-bit) and p+."""
+def truth(params: Params, utility: Array, p_plus: Array, live: Array | None = None) -> Truth:
+    """Prepare the truth of a life from its utilities (uint32, 24-bit) and p+, and which memories are live."""
     value = utility.astype(jnp.float32) * jnp.float32(1 / UTILITY_ONE)
-    return Truth(order(utility).ranks(), p_plus, jnp.stack([classify(params, p_plus), classify(params, value)]))
+    classes = jnp.stack([classify(params, p_plus), classify(params, value)])
+    return Truth(live_ranks(utility, live, jnp.uint32(2**32 - 1)), p_plus, classes)
+
+
+def live_ranks(values: Array, live: Array | None, beyond: Array) -> Array:
+    """Centred ranks among the live memories (bool [memory, life]; None: all), 0 for others; `beyond` tops all values."""
+    if live is None:
+        return order(values).ranks()
+    gone = (~live).sum(0, dtype=jnp.int32)
+    return jnp.where(live, order(jnp.where(live, values, beyond)).ranks() + gone, 0)
+
+
+def kept(utility: Array, live: Array) -> Array:
+    """Mean true utility (uint32 [memory, life]) of the live memories, float32 [life]."""
+    value = jnp.where(live, utility.astype(jnp.float32) * jnp.float32(1 / UTILITY_ONE), jnp.float32(0))
+    return lanes.total(value) / jnp.maximum(live.sum(0, dtype=jnp.int32).astype(jnp.float32), 1)
 
 
 def starved(params: Params, evidence: Array) -> Array:
@@ -120,7 +135,13 @@ def pair_count(num_pairs: int, counts: Counts) -> Array:
 
 
 def measure(
-    config: Config, params: Params, worth: Array, counts: Counts, known: Truth, mean_success: Array
+    config: Config,
+    params: Params,
+    worth: Array,
+    counts: Counts,
+    known: Truth,
+    mean_success: Array,
+    live: Array | None = None,
 ) -> dict[str, Array]:
     """The metrics that the Config names at one checkpoint; worth is [estimator, memory, life].
 
@@ -130,7 +151,9 @@ def measure(
     """
     names, evidence, found = config.metrics, counts.evidence, dict[str, Array]()
     if "spearman" in names:
-        found["spearman"] = lax.map(lambda one: spearman(order(one).ranks(), known.ranks), worth)
+        found["spearman"] = lax.map(
+            lambda one: spearman(live_ranks(one, live, jnp.float32(jnp.inf)), known.ranks), worth
+        )
     if "rmse" in names:
         found["rmse"] = rmse(worth, known.p_plus)
     if "label_count" in names:

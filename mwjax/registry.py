@@ -25,6 +25,13 @@ ESTIMATORS: dict[str, Factory] = {
     "backdoor": estimators.backdoor,
     "backdoor_half": partial(estimators.backdoor, fill="half"),
     "residual": estimators.residual,
+    "discounted": estimators.discounted,
+    "discounted_beta": partial(estimators.discounted, prior=True),
+    "discounted_step": partial(estimators.aged, lifetime=False),
+    "last_outcome": partial(estimators.aged, lifetime=True, prior=True),
+    "windowed": estimators.windowed,
+    "cusum": partial(estimators.cusum, flags=True),
+    "cusum_reset": partial(estimators.cusum, flags=False),
     "never_updated": partial(estimators.counter, weight="none"),
 }
 RETRIEVAL: dict[str, Factory] = {
@@ -43,6 +50,9 @@ WORLDS: dict[str, Factory] = {
     "linear_best": partial(worlds.linear, statistic="best"),
     "linear_worst": partial(worlds.linear, statistic="worst"),
     "logistic": worlds.logistic,
+    "weakest_link": worlds.weakest_link,
+    "noisy_or": worlds.noisy_or,
+    "top_ranked": worlds.top_ranked,
 }
 KINDS = {"estimators": ESTIMATORS, "retrieval": RETRIEVAL, "worlds": WORLDS}
 FIELDS = {"observers": ESTIMATORS, "actor": ESTIMATORS, "retrieval": RETRIEVAL, "outcome": WORLDS}
@@ -58,6 +68,13 @@ ABOUT = {
     "backdoor": "worth within each context, weighed by how frequent the context is; base rate where never shown",
     "backdoor_half": "the same, but 0.5 where never shown",
     "residual": "(1 + mean of y - base rate of the context) / 2 over the episodes that show the memory",
+    "discounted": "counters x discount at every outcome of the memory, then + 1",
+    "discounted_beta": "the same, read with the prior",
+    "discounted_step": "counters halve every half_life episodes",
+    "last_outcome": "lifetime counters x 2^(-age / half_life) when read with the prior, age since the last outcome",
+    "windowed": "the last `window` outcomes of the memory",
+    "cusum": "outcomes since the last alarm of a CUSUM detector; a rule that reads it acts at an alarm",
+    "cusum_reset": "the same; a rule that reads it decides by the outcomes since the alarm",
     "never_updated": "stays at 0.5: the baseline",
     "uniform": "every subset of num_retrieved memories equally likely",
     "pools": "so many memories of each pool as the context asks for (pool_sizes, pool_slots)",
@@ -72,6 +89,9 @@ ABOUT = {
     "linear_best": "the same with the greatest utility of the set",
     "linear_worst": "the same with the least utility of the set",
     "logistic": "logit Pr[success] = logit(base_success) + 4 gain (mean utility - 0.5)",
+    "weakest_link": "base_success of the context x product of the utilities: a memory does harm 1 - utility",
+    "noisy_or": "1 - (1 - base_success) x product of (1 - utility): each memory alone may bring success",
+    "top_ranked": "utility of the retrieved memory of greatest relevance score",
 }
 
 
@@ -113,9 +133,22 @@ def name_of(component: Component) -> str:
 
 def parts(config: Config) -> Parts:
     """Make every component the Config names."""
-    return Parts(
+    made = Parts(
         retrieval=resolve("retrieval", config.retrieval)(config),
         outcome=resolve("outcome", config.outcome)(config),
         observers=tuple(resolve("observers", observer)(config) for observer in config.observers),
         actor=None if config.actor is None else config.observers.index(config.actor),
     )
+    for field, counter in (("counter", config.counter), *(("watchers", one) for one in config.watched)):
+        _check_counter(config, made, field, counter)
+    return made
+
+
+def _check_counter(config: Config, made: Parts, field: str, counter: str) -> None:
+    """A rule reads the counters of every life, the truth, or those of an observer that has some."""
+    able = [name for name, one in zip(config.observers, made.observers, strict=True) if one.evidence is not None]
+    names = ["lifetime", "truth", *(name_of(one) for one in able)]
+    if counter not in names:
+        raise InputError(f"{field}: counter = {counter!r} must be one of {', '.join(names)} (see observers)")
+    if config.scope == "every_context" and counter != "lifetime":
+        raise InputError(f"scope = 'every_context': needs counter = 'lifetime', not {counter!r}")

@@ -82,6 +82,14 @@ def draw(tree: Tree, words: Array, override: Override | None = None) -> tuple[Ar
     return retrieved, Tree(levels)
 
 
+def weights(tree: Tree, memory: Array) -> Array:
+    """The weights of memories (int32 [slot, life]), float32 [slot, life]."""
+    leaves = tree.levels[0]
+    if len(tree.levels) == 1:
+        return jnp.take_along_axis(leaves, memory, 0)
+    return lanes.take(leaves, memory)
+
+
 def update(tree: Tree, retrieved: Array, weight: Array) -> Tree:
     """The memories `retrieved` (int32 [k, life], all different) weigh `weight` (float32 [k, life]) from now on."""
     (*tables, top), entry, levels = tree.levels, retrieved, []

@@ -38,7 +38,7 @@ def check_component(factory: Callable[[Config], Any], config: Config | None = No
     is finite and in [0, 1]; a retrieved set has no repetition and stays in range; a life does not depend on the other
     lives of its batch; a memory never shown keeps its worth; relabelling the memories relabels an estimator's worth.
     """
-    config = config or Config(num_memories=11, num_retrieved=3)
+    config = config or Config(num_memories=11, num_retrieved=3, max_evidence=EPISODES)
     name = getattr(factory, "__name__", None) or repr(factory)
     with _one_line(name, "making it"):
         hash(factory)
@@ -173,7 +173,7 @@ def _watch(component: estimators.Estimator, config: Config, relabel: np.ndarray 
     update = jax.jit(lambda state, step: component.update(params, state, step))
     count = jax.jit(lambda tally, step: estimators.tally(config, tally, step))
     tally = estimators.new_tally(config, LIVES)
-    shorter = Config(num_memories=config.num_memories - 1, num_retrieved=config.num_retrieved)
+    shorter = replace(config, num_memories=config.num_memories - 1)
     for episode in range(EPISODES):
         step = _full_step(shorter, False, salt=episode)
         names = np.arange(config.num_memories) if relabel is None else relabel

@@ -41,11 +41,21 @@ class Counts(NamedTuple):
     episode_successes: Array  # [context, life], those that succeeded
 
 
+class Roster(NamedTuple):
+    """Which memories may be retrieved. `order` lists the active ones, then the suppressed, then those that are gone."""
+
+    order: Array  # int32, a table of one entry a memory: memories by place
+    place: Array  # int32, a table: where each memory stands in `order`
+    active: Array  # int32 [life], how many are active
+    live: Array  # int32 [life], active or suppressed
+
+
 class Step(NamedTuple):
     """What is known of the current episode. A field is None until its stage has run, so no component can look ahead."""
 
     episode: Array  # int32 [], 0-based
     context: Array = NOT_YET  # int32 [life], index of the task type
+    roster: Roster | None = None  # before the episode; None: all memories are active for the whole life
     counts: Counts = NOT_YET  # before the episode
     worth: Array = NOT_YET  # float32 [memory, life], the actor's worth before the episode
     lot: Array = NOT_YET  # uint32 [memory, life], a random word of each memory
@@ -53,7 +63,10 @@ class Step(NamedTuple):
     utility: Array = NOT_YET  # uint32 [retrieved, life], true utilities (24-bit): for oracles and outcome laws only
     score: Array = NOT_YET  # float32 [retrieved, life], relevance of each retrieved memory
     chance: Array = NOT_YET  # uint32 [life], 2**24 Pr[success]: for the compensator only
-    success: Array = NOT_YET  # bool [life]
+    success: Array = NOT_YET  # bool [life], as it is reported
+    heard: Array | None = None  # bool [life], there is a report; None: in every life
+    seen: Array | None = None  # bool [retrieved, life], this outcome is evidence for the memory; None: for all of them
+    active: Array | None = None  # bool [retrieved, life], neither suppressed nor gone; None: all are active
     new_worth: Array = NOT_YET  # float32 [retrieved, life], the actor's worth of the retrieved ones after the episode
 
 
@@ -61,6 +74,7 @@ class Health(NamedTuple):
     """Trouble met inside the compiled program, counted there and raised by the host."""
 
     non_finite_worth: Array  # int32 [life], worth values that were NaN or infinite at a checkpoint
+    held_back: Array  # int32 [life], decisions not carried out, since fewer than num_retrieved would be left
 
 
 class Trace(NamedTuple):
@@ -73,6 +87,8 @@ class Trace(NamedTuple):
     counts: Counts  # after the last episode
     expected_hits: Array | None  # float32 [memory], sum of Pr[success] over the retrievals, if metrics say compensator
     worth: Array  # float32 [estimator, memory] at the last checkpoint, or [checkpoint, estimator, memory] if kept
+    decisions: Array | None  # int32 [rule, decision, memory], see governance.DECISIONS; the acting rule comes first
+    calibration: Array | None  # int32 [forecaster, outcome, level], outcomes by forecast; the base rate comes last
     health: Health
 
 

@@ -10,13 +10,13 @@ import mwjax
 PACKAGE = Path(mwjax.__file__).parent
 
 ORDER = (
-    "types", "streams", "checks", "config", "lanes", "sumtree", "worlds", "retrieval", "estimators", "metrics", "episode",
-    "registry", "engine", "theory", "reference", "testing", "store", "fields", "settings", "experiment", "analysis",
+    "types", "streams", "checks", "rules", "config", "lanes", "sumtree", "roster", "worlds", "retrieval", "estimators",
+    "metrics", "governance", "episode", "registry", "engine", "theory", "reference", "testing", "store", "fields", "settings", "experiment", "analysis",
     "contour", "results", "sweep", "separation", "paper",
     "sensitivity", "logs", "replay", "plots", "report", "peers", "bench", "cli",
     "__main__",
 )  # fmt: skip
-NO_JAX = {"reference", "store", "analysis", "theory", "paper", "plots", "logs", "report", "cli"}
+NO_JAX = {"rules", "reference", "store", "analysis", "theory", "paper", "plots", "logs", "report", "cli"}
 
 
 def room(path: Path) -> str:

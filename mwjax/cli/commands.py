@@ -148,11 +148,12 @@ def figure(args: argparse.Namespace) -> Answer:
 
 def list_names(args: argparse.Namespace) -> Answer:
     """Everything that has a name."""
-    from mwjax import experiment, registry
+    from mwjax import experiment, registry, rules
 
     about: dict[str, dict[str, str]] = {
         "experiments": {name: experiment.load(name).title for name in experiment.experiments()},
         **{kind: {name: registry.ABOUT.get(name, "") for name in table} for kind, table in registry.KINDS.items()},
+        "governance": {name: rule.about for name, rule in rules.RULES.items()},
         "fields": {name: str(info.description) for name, info in experiment.Fields.model_fields.items()},
     }
     chosen = {args.kind: about[args.kind]} if args.kind else about
@@ -163,6 +164,15 @@ def list_names(args: argparse.Namespace) -> Answer:
             yield from (f"{'' if args.kind else '  '}{name:{max(map(len, names))}}  {names[name]}" for name in names)
 
     return Answer(lambda: chosen, lambda to: write(to, *lines()))
+
+
+def rule(args: argparse.Namespace) -> Answer:
+    """A governance rule as a table."""
+    from mwjax.report.rule import print_rule, rule_json
+    from mwjax.rules import Knobs
+
+    found = rule_json(args.name, Knobs(*(getattr(args, name) for name in Knobs._fields)), args.max_evidence)
+    return Answer(lambda: found, lambda to: print_rule(found, to))
 
 
 def replay(args: argparse.Namespace) -> Answer:

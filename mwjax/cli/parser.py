@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from mwjax.cli.options import component, nearest, number, one_of, whole
+
 EXIT_STATUS = "Exit status: 0 good, 1 a check or the program failed, 2 bad input, 130 interrupted."
-KINDS = ("experiments", "estimators", "retrieval", "worlds", "fields")
+KINDS = ("experiments", "estimators", "retrieval", "worlds", "governance", "fields")
 
 
 class UsageError(Exception):
@@ -32,14 +34,6 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see `{self.prog} --help`")
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """A suggestion for a misspelt word, or nothing."""
-    import difflib
-
-    found = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {found[0]}?" if found else ""
-
-
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The options of one command; `call` names the function of `commands` that carries it out."""
     parser, commands = build()
@@ -53,40 +47,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if args.command is None:
         parser.error(f"give a command: {', '.join(commands)}")
     return args
-
-
-def one_of(*names: str) -> Callable[[str], str]:
-    """An argument that must be one of the names."""
-
-    def check(text: str) -> str:
-        if text not in names:
-            raise argparse.ArgumentTypeError(f"must be one of {', '.join(names)}, not {text!r}{nearest(text, names)}")
-        return text
-
-    return check
-
-
-def component(text: str) -> str:
-    """An argument that names something in a module."""
-    if not re.fullmatch(r"\w+(\.\w+)*:\w+", text):
-        raise argparse.ArgumentTypeError(f"must be package.module:name, not {text!r}")
-    return text
-
-
-def whole(text: str) -> int:
-    """An argument that must be an integer."""
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be an integer, not {text!r}") from None
-
-
-def number(text: str) -> float:
-    """An argument that must be a number."""
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number, not {text!r}") from None
 
 
 def common() -> Parser:
@@ -134,6 +94,7 @@ def build() -> tuple[Parser, dict[str, Parser]]:
 
     _simulate(command)
     _look(command)
+    _decide(command)
     _measure(command)
     for name, parser in commands.items():
         parser.set_defaults(call={"list": "list_names"}.get(name, name))
@@ -234,6 +195,35 @@ def _look(command: Callable[..., Parser]) -> None:
     )
     it.add_argument(
         "kind", nargs="?", type=one_of(*KINDS), metavar="KIND", help=f"one of {', '.join(KINDS)} (default: all)"
+    )
+
+
+def _decide(command: Callable[..., Parser]) -> None:
+    it = command(
+        "rule",
+        "A governance rule as a table to ship: when to forget a memory, and how often that is wrong or late.",
+        "mwjax rule beta",
+        "mwjax rule e_process --theta 0.4 --alpha 0.01 --max-evidence 1000 --json > rule.json",
+    )
+    it.add_argument("name", metavar="NAME", help="a name from `mwjax list governance`")
+    default = "(default: %(default)s)"
+    for option, value, purpose in (
+        ("--theta", 0.3, "a memory is bad if its success probability is below X"),
+        ("--delta", 0.05, "beta: acts where Pr(p < theta) > 1 - X"),
+        ("--alpha", 0.05, "e_process, e_process_two_sided: bound on false alarms at p >= theta"),
+        ("--prior-a", 1.0, "beta: successes that the prior counts for"),
+        ("--prior-b", 1.0, "beta: failures that the prior counts for"),
+    ):
+        it.add_argument(option, type=number, default=value, metavar="X", help=f"{purpose} {default}")
+    it.add_argument(
+        "--min-evidence",
+        type=whole,
+        default=10,
+        metavar="N",
+        help=f"threshold, wilson: acts from N retrievals on {default}",
+    )
+    it.add_argument(
+        "--max-evidence", type=whole, default=100, metavar="N", help=f"retrievals at which the table ends {default}"
     )
 
 

@@ -3,6 +3,8 @@
 from mwjax.checks import check_integer, check_name, check_number, nearest
 from mwjax.config.static import (
     MAX_EPISODES,
+    MAX_EVIDENCE,
+    MAX_FORGETTING,
     MAX_RETRIEVED,
     METRICS,
     PUBLISHED_CHECKPOINTS,
@@ -17,6 +19,8 @@ from mwjax.config.traced import Params, make_params
 __all__ = [
     "LEVELS",
     "MAX_EPISODES",
+    "MAX_EVIDENCE",
+    "MAX_FORGETTING",
     "MAX_RETRIEVED",
     "METRICS",
     "MIN_TEMPERATURE",

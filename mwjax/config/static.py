@@ -20,12 +20,19 @@ METRICS: tuple[str, ...] = (
     "starved",
     "compensator",
     "pair_count",
+    "store",
+    "calibration",
 )
 """Those that a Config may name; the first five are taken unless it says otherwise."""
 PUBLISHED_CHECKPOINTS = (2_000, 5_000, 10_000)
 MAX_RETRIEVED = 255
 MAX_EPISODES = UTILITY_ONE - 1
 """Weighted counters are float32 and count exactly to 2**24."""
+
+MAX_EVIDENCE = (1 << 19) - 1
+"""Of governance: its tables hold successes in units of 2**-12."""
+MAX_FORGETTING = (1 << 16) - 1
+"""Counters that forget are fixed-point numbers of 32 bits, 16 of them below one observation."""
 
 Component = str | Callable[..., Any]
 """A name from the registry, or a factory taking the Config."""
@@ -53,6 +60,22 @@ class Config:
     separation_mode: str = "split"
     floor_mode: str = "episode"
     can_mask: bool = False  # Params.masked may name a memory that is never retrieved
+    num_contextual: int = 0  # the last so many memories have utility 1 - U in every context but the first
+    drifts: bool = False  # utilities change with time
+    births: bool = False  # memories join the store with time
+    noisy: bool = False  # outcomes may be misreported or missing, memories unused
+    unused_as: str = "nothing"  # what an unused memory's retrieval counts as
+    delay: int = 0  # episodes until an outcome is known
+    window: int = 32  # outcomes that `windowed` worth remembers
+    governance: str = "none"  # what a decision does
+    restores: bool = False  # suppressed memories come back when the rule no longer acts at theta + hysteresis
+    counter: str = "lifetime"  # whose counters the acting rule reads: those of every life, an observer's, or the truth
+    theta_mode: str = "absolute"
+    scope: str = "pooled"  # the rule reads counters over all contexts, or must act in every context with evidence
+    scans: bool = False  # decisions look at all memories, every Params.decide_every episodes
+    refits: bool = False  # an empirical-Bayes prior is fitted at every scan
+    watched: tuple[str, ...] = ()  # counters that each watching rule reads; they decide, but nothing is done
+    max_evidence: int = 0  # of the tables of rules, and of counters that forget
 
     def __post_init__(self) -> None:
         """Check every field at the door."""
@@ -76,6 +99,8 @@ class Config:
             check_integer("target_context", self.target_context, 0, self.num_contexts - 1)
         self._check_pools()
         self._check_pairs()
+        self._check_reports()
+        self._check_governance()
 
     def _check_pools(self) -> None:
         for size in self.pool_sizes:
@@ -104,6 +129,39 @@ class Config:
                 f"num_pairs = {self.num_pairs}: leaves {units} units, must be at least num_retrieved = {k}"
             )
 
+    def _check_reports(self) -> None:
+        check_integer("num_contextual", self.num_contextual, 0, self.num_memories if self.num_contexts > 1 else 0)
+        check_name("unused_as", self.unused_as, ("nothing", "outcome"))
+        check_integer("delay", self.delay, 0, 1 << 12)
+        check_integer("window", self.window, 1, 1 << 12)
+
+    def _check_governance(self) -> None:
+        check_name("governance", self.governance, ("none", "deprecate", "suppress"))
+        check_name("theta_mode", self.theta_mode, ("absolute", "relative", "quantile"))
+        check_name("scope", self.scope, ("pooled", "every_context"))
+        check_integer("max_evidence", self.max_evidence, 0, MAX_EVIDENCE)
+        changing = self.births or self.governance != "none"
+        if changing and self.retrieval in ("pools", "pairs", "diverse"):
+            raise InputError(
+                f"retrieval = {self.retrieval!r}: its store cannot change; births and governance need others"
+            )
+        if changing and self.can_mask:
+            raise InputError("masked: removal values need governance = 'none' and no births")
+        if (self.governance != "none" or self.watched) and not self.max_evidence:
+            raise InputError("max_evidence = 0: rules need num_episodes or more")
+        if self.theta_mode != "absolute" and not self.scans:
+            raise InputError(f"scans = False: theta_mode = {self.theta_mode!r} needs scans")
+
+    @property
+    def changes(self) -> bool:
+        """Memories join or leave the store."""
+        return self.births or self.governance != "none"
+
+    @property
+    def lossy(self) -> bool:
+        """Not every retrieval is evidence at once."""
+        return self.noisy or self.delay > 0
+
     @property
     def context_read(self) -> int:
         """The context that `contextual` worth is read in."""
@@ -112,7 +170,8 @@ class Config:
 
 def max_episodes(config: Config) -> int:
     """The most episodes that neither a float32 counter nor a 32-bit random address can overflow."""
-    return min(MAX_EPISODES, (2**32 - 1) // max(config.num_memories, 2 * config.num_retrieved + 2))
+    most = config.max_evidence or MAX_EPISODES
+    return min(most, (2**32 - 1) // max(config.num_memories, 2 * config.num_retrieved + 2))
 
 
 def checkpoint_grid(num_episodes: int) -> list[int]:

@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mwjax.checks import check_integer, check_number
-from mwjax.config import tables
+from mwjax.config import forgetting, governed, reports, tables
+from mwjax.config.governed import RuleTables
 from mwjax.config.static import Config, checkpoint_grid, max_episodes
+from mwjax.rules import Knobs
 from mwjax.types import UTILITY_ONE, InputError
 
 Numbers = float | Sequence[float]
@@ -41,6 +43,21 @@ class Params(NamedTuple):
     theta_low: Any  # float32 in [0, 1], labels
     theta_high: Any
     min_evidence: Any  # int32 >= 0
+    drifting: Any  # int32, memories 0, 1, ... whose utility changes
+    drift_utility: Any  # float32 in [0, 1], what it becomes
+    switch_at: Any  # int32, the first episode of the change
+    drift_span: Any  # int32 >= 1, episodes that the change takes
+    num_initial: Any  # int32, memories that are there at first
+    birth_every: Any  # int32 >= 1, episodes between two births
+    flip_prob: Any  # float32 in [0, 1], an outcome is reported as its opposite
+    observe_prob: Any  # float32 [context] in [0, 1], an outcome is reported at all
+    observe_success: Any  # float32 in [0, 1], factor of that for successes and for failures
+    observe_failure: Any
+    unused_prob: Any  # float32 in [0, 1], a retrieved memory has no part in the outcome
+    discount_loss: Any  # uint32, 2**32 (1 - discount), of each observation
+    aging: Any  # uint32 [episode + 1], 2**32 (1 - 2**(-age / half_life)), of the counters that forget with time
+    cusum: Any  # int32 [3], in 2**-16 nats: added at a failure, at a success, and the limit
+    rules: RuleTables
 
 
 def make_params(
@@ -71,6 +88,32 @@ def make_params(
     theta_low: float = 0.4,
     theta_high: float = 0.6,
     min_evidence: int = 10,
+    drift_share: float = 0.0,
+    drift_utility: float = 0.1,
+    switch_at: int = 0,
+    drift_span: int = 1,
+    num_initial: int | None = None,
+    birth_every: int = 1,
+    flip_prob: float = 0.0,
+    observe_prob: Numbers = 1.0,
+    observe_success: float = 1.0,
+    observe_failure: float = 1.0,
+    unused_prob: float = 0.0,
+    discount: float = 0.98,
+    half_life: float = 1_000.0,
+    cusum_good: float = 0.6,
+    cusum_bad: float = 0.3,
+    cusum_limit: float = 4.0,
+    rule: str = "none",
+    theta: float = 0.3,
+    delta: float = 0.05,
+    alpha: float = 0.05,
+    rule_prior_a: float = 1.0,
+    rule_prior_b: float = 1.0,
+    rule_min_evidence: int = 10,
+    hysteresis: float = 0.0,
+    decide_every: int = 1,
+    watchers: Sequence[str] = (),
 ) -> Params:
     """Check every value once and return the traced record. `checkpoints` must have config.num_checkpoints entries.
 
@@ -90,6 +133,16 @@ def make_params(
         check_number(name, value, 0, 1e6)
     check_integer("min_evidence", min_evidence, 0, 2**31 - 1)
     check_integer("masked", masked, -1, config.num_memories - 1 if config.can_mask else -1)
+    changes = reports.traced(
+        config, num_episodes=num_episodes, drift_share=drift_share, drift_utility=drift_utility, switch_at=switch_at,
+        drift_span=drift_span, num_initial=num_initial, birth_every=birth_every, flip_prob=flip_prob,
+        observe_prob=_numbers("observe_prob", observe_prob, config.num_contexts, "num_contexts"),
+        observe_success=observe_success, observe_failure=observe_failure, unused_prob=unused_prob,
+    )  # fmt: skip
+    forgets = forgetting.traced(
+        config, discount=discount, half_life=half_life, cusum=(cusum_good, cusum_bad, cusum_limit)
+    )
+    knobs = Knobs(theta, delta, alpha, rule_prior_a, rule_prior_b, rule_min_evidence)
     base = _numbers("base_success", base_success, config.num_contexts, "num_contexts")
     low, high = _utility_bounds(config, utility_low, utility_high)
     return Params(
@@ -107,6 +160,9 @@ def make_params(
         prior_b=np.float32(prior_b),
         theta_high=np.float32(theta_high),
         min_evidence=np.int32(min_evidence),
+        rules=governed.tables(config, rule, knobs, hysteresis, decide_every, tuple(watchers)),
+        **changes,
+        **forgets,
         **{name: np.float32(value) for name, value in unit.items()},
     )
 

@@ -30,6 +30,25 @@ class Estimator(NamedTuple):
     at: Callable[[Params, Pytree, Counts, Array], Array] | None = None
     """(params, state, counts of the retrieved memories only, retrieved int32 [retrieved, life]) -> their worth,
     float32 [retrieved, life]: what `worth` says of them. None: an actor's worth is read in full instead."""
+    evidence: Callable[[Params, Pytree, Counts, Array | None], Evidence] | None = None
+    """(params, state, counts, retrieved or None for all memories) -> the counters that a rule may decide by."""
+
+
+class Evidence(NamedTuple):
+    """Counters for a rule, [..., life]: successes in units of 2**-12, evidence as a whole number and a fraction."""
+
+    successes: Array  # int32
+    whole: Array  # int32
+    fraction: Array | None = None  # uint32, in 2**-32ths; None: no fraction
+
+
+UNIT_BITS = 12
+"""Of Evidence.successes; see rules.UNIT."""
+
+
+def of_counts(successes: Array, evidence: Array) -> Evidence:
+    """Integer counters as Evidence."""
+    return Evidence(successes << jnp.int32(UNIT_BITS), evidence)
 
 
 class Tally(NamedTuple):
@@ -38,12 +57,14 @@ class Tally(NamedTuple):
     memories: Array  # int32, a table of two counters side by side (failures, successes) a context and memory
     episodes: Array  # int32 [context, life]
     successes: Array  # int32 [context, life], of the episodes
+    shown: Array | None  # int32, a table of the retrievals of a memory; None where each is evidence at once
 
 
 def new_tally(config: Config, lives: int) -> Tally:
     """Empty counters."""
     none = jnp.zeros((config.num_contexts, lives), jnp.int32)
-    return Tally(new_counters(config.num_memories * config.num_contexts, lives, jnp.int32), none, none)
+    shown = jnp.zeros(lives * config.num_memories, jnp.int32) if config.lossy else None
+    return Tally(new_counters(config.num_memories * config.num_contexts, lives, jnp.int32), none, none, shown)
 
 
 def new_counters(num_memories: int, lives: int, dtype: jnp.dtype) -> Array:
@@ -52,14 +73,23 @@ def new_counters(num_memories: int, lives: int, dtype: jnp.dtype) -> Array:
 
 
 def tally(config: Config, counted: Tally, step: Step) -> Tally:
-    """Count an episode."""
+    """Count an episode as far as its report goes."""
     here = step.context == jnp.arange(config.num_contexts, dtype=jnp.int32)[:, None]
+    here = here if step.heard is None else here & step.heard
     memory = step.retrieved + step.context * jnp.int32(config.num_memories)
-    return Tally(
-        lanes.add(counted.memories, side(memory, step.success), jnp.int32(1)),
-        counted.episodes + here.astype(jnp.int32),
-        counted.successes + (here & step.success).astype(jnp.int32),
+    amount = jnp.int32(1) if step.seen is None else step.seen.astype(jnp.int32)
+    return counted._replace(
+        memories=lanes.add(counted.memories, side(memory, step.success), amount),
+        episodes=counted.episodes + here.astype(jnp.int32),
+        successes=counted.successes + (here & step.success).astype(jnp.int32),
     )
+
+
+def show(counted: Tally, retrieved: Array) -> Tally:
+    """Count retrievals, where they are not evidence at once."""
+    if counted.shown is None:
+        return counted
+    return counted._replace(shown=lanes.add(counted.shown, retrieved, jnp.int32(1)))
 
 
 def side(memory: Array, success: Array | bool) -> Array:
@@ -68,7 +98,8 @@ def side(memory: Array, success: Array | bool) -> Array:
 
 
 def add_weight(counters: Array, step: Step, weight: Array) -> Array:
-    """Add `weight` (float32 [retrieved, life]) to the success or failure counter of each retrieved memory."""
+    """Add `weight` (float32 [retrieved, life]) to the success or failure counter of each memory this is evidence for."""
+    weight = weight if step.seen is None else jnp.where(step.seen, weight, jnp.float32(0))
     return lanes.add(counters, side(step.retrieved, step.success), weight)
 
 
@@ -83,6 +114,9 @@ def both(counters: Array, lives: int, index: Array | None = None) -> tuple[Array
 def counts(config: Config, counted: Tally, index: Array | None = None) -> Counts:
     """Read the counters: of all memories, or of those in `index` (int32 [retrieved, life])."""
     lives, contexts = counted.episodes.shape[-1], config.num_contexts
+    shown = None
+    if counted.shown is not None:
+        shown = lanes.rows(counted.shown, lives) if index is None else lanes.take(counted.shown, index)
     if index is not None:
         starts = jnp.arange(contexts, dtype=jnp.int32)[:, None, None] * jnp.int32(config.num_memories)
         index = (starts + index).reshape(-1, lives)
@@ -90,7 +124,7 @@ def counts(config: Config, counted: Tally, index: Array | None = None) -> Counts
     evidence = failures + successes
     whole = evidence.sum(0, dtype=jnp.int32)
     return Counts(
-        shown=whole,
+        shown=whole if shown is None else shown,
         evidence=whole,
         successes=successes.sum(0, dtype=jnp.int32),
         context_evidence=evidence,

@@ -15,7 +15,7 @@ from jax import Array
 
 from mwjax import lanes
 from mwjax.config import Config, Params
-from mwjax.estimators.base import Estimator, add_weight, both, new_counters, ratio
+from mwjax.estimators.base import Estimator, Evidence, add_weight, both, new_counters, of_counts, ratio
 from mwjax.types import Counts, Pytree, Step
 
 
@@ -78,5 +78,9 @@ def counter(config: Config, *, weight: str = "uniform", prior: bool = False) -> 
             return worth(params, state, counts)
         return read(params, *both(state, index.shape[-1], index))
 
+    def evidence(params: Params, state: Pytree, counts: Counts, index: Array | None) -> Evidence:
+        del params, state, index
+        return of_counts(counts.successes, counts.evidence)
+
     flags = {"uses_score": weight.startswith("score"), "uses_utility": weight.startswith("oracle")}
-    return Estimator(init, update, worth, **flags, at=at)
+    return Estimator(init, update, worth, **flags, at=at, evidence=evidence if weight == "uniform" else None)

@@ -13,7 +13,7 @@ from mwjax.reference.retrieval import POLICIES
 from mwjax.reference.words import EPISODE, LOT, SCORE, Stream
 from mwjax.types import InputError
 
-OUTCOMES = ("mean", "linear", "linear_best", "linear_worst", "logistic")
+OUTCOMES = ("mean", "linear", "linear_best", "linear_worst", "logistic", "weakest_link", "noisy_or", "top_ranked")
 
 
 class Life(NamedTuple):
@@ -45,7 +45,8 @@ def simulate(config: Config, params: Params, root_seed: int, seed: int, p_plus: 
     split, half = policy.num_words(), (config.num_memories + 1) // 2
     words = Stream(root_seed, seed, EPISODE, (split + 1 + (config.num_contexts > 1) + 1) // 2)
     scores, lots = (Stream(root_seed, seed, purpose, half) for purpose in (SCORE, LOT))
-    scored = config.retrieval == "blend" or any(o.weight.startswith("score") for o in observers)
+    scored = config.retrieval == "blend" or config.outcome == "top_ranked"
+    scored |= any(o.weight.startswith("score") for o in observers)
     kept, worth, measured = [], np.zeros(0), []
     expected, good = np.zeros(config.num_memories, np.int64), 0
     for t in range(marks[-1]):
@@ -55,7 +56,7 @@ def simulate(config: Config, params: Params, root_seed: int, seed: int, p_plus: 
         lot = lots.at(t)[: config.num_memories] if config.retrieval == "epsilon_greedy" else np.zeros(0)
         believed = actor.worth(tally) if policy.uses_worth else np.zeros(0)
         shown = policy.retrieve(word[:split], context, believed, score, lot)
-        chance = worlds.chance(config, params, utility[shown], context)
+        chance = worlds.chance(config, params, utility[shown], context, score[shown] if scored else None)
         success = int(word[split]) >> 8 < chance
         tally.add(context, shown, success)
         expected[shown] += chance

@@ -51,11 +51,27 @@ def relevance(params: Params, word: np.ndarray) -> np.ndarray:
     return (low + (word * np.uint64(ONE - low) >> np.uint64(32)).astype(np.float64)) / ONE
 
 
-def chance(config: Config, params: Params, utility: np.ndarray, context: int) -> int:
+def product(start: int, factors: np.ndarray) -> int:
+    """Rounded down to 24 bits after every factor, in the order of the slots."""
+    for factor in factors:
+        start = start * int(factor) >> 24
+    return start
+
+
+def chance(
+    config: Config, params: Params, utility: np.ndarray, context: int, score: np.ndarray | None = None
+) -> int:
     """2**24 Pr[success] of a set."""
     law, k = config.outcome, len(utility)
     if law == "mean":
         return -(-int(utility.sum()) // k)
+    if law == "top_ranked":
+        return int(utility[np.argmax(score)])
+    base = fixed_point(params.base_success[context])
+    if law == "weakest_link":
+        return product(base, utility)
+    if law == "noisy_or":
+        return ONE - product(ONE - base, ONE - utility)
     value = {"linear_best": int(utility.max()), "linear_worst": int(utility.min())}.get(
         str(law), int(utility.sum()) // k
     )
@@ -65,5 +81,4 @@ def chance(config: Config, params: Params, utility: np.ndarray, context: int) ->
         return low + below((value & 4095) << 20, high - low)
     distance = abs(value - ONE // 2) << 4
     shift = below(int(np.rint(np.float32(params.gain) * np.float32(2**28))), distance)
-    base = fixed_point(params.base_success[context])
     return min(base + shift, ONE) if 2 * value >= ONE else max(base - shift, 0)

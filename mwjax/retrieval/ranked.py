@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from mwjax import streams
+from mwjax import roster, streams
 from mwjax.config import LEVELS, Config, Params
 from mwjax.retrieval.base import Retrieval
-from mwjax.retrieval.uniform import masked, subset
+from mwjax.retrieval.uniform import masked, whole
 from mwjax.types import Pytree, Step
 from mwjax.worlds import fixed_point
 
@@ -25,7 +25,7 @@ def epsilon_greedy(config: Config) -> Retrieval:
     def retrieve(params: Params, state: Pytree, step: Step, words: Array) -> tuple[Array, Pytree]:
         noise = step.lot >> jnp.uint32(32 - NOISE_BITS)
         level = _level(step.worth).astype(jnp.uint32) << jnp.uint32(NOISE_BITS)
-        return _greedy(config, params, words, (level | noise).astype(jnp.int32)), state
+        return _greedy(config, params, step, words, (level | noise).astype(jnp.int32)), state
 
     return Retrieval(config.num_retrieved + 1, lambda params, worth: (), retrieve, uses_worth=True, uses_lot=True)
 
@@ -42,7 +42,7 @@ def blend(config: Config) -> Retrieval:
         rest = jnp.uint32(1 << 31) - weight
         similarity = streams.below(fixed_point(step.score) << jnp.uint32(7), weight)
         worth = streams.below(_level(step.worth).astype(jnp.uint32) << jnp.uint32(19), rest)
-        return _greedy(config, params, words, (similarity + worth).astype(jnp.int32)), state
+        return _greedy(config, params, step, words, (similarity + worth).astype(jnp.int32)), state
 
     return Retrieval(k + 1, lambda params, worth: (), retrieve, uses_worth=True, uses_score=True)
 
@@ -62,7 +62,7 @@ def thompson(config: Config) -> Retrieval:
         key = lax.bitcast_convert_type(
             jnp.clip(theta, 0, 1), jnp.int32
         )  # in the order of the floats, as none is negative
-        return _greedy(config, params, words, key), state
+        return _greedy(config, params, step, words, key), state
 
     return Retrieval(k + 3, lambda params, worth: (), retrieve, uses_worth=True)
 
@@ -71,11 +71,13 @@ def _level(worth: Array) -> Array:
     return (jnp.clip(worth, 0, 1) * jnp.float32(LEVELS)).astype(jnp.int32)
 
 
-def _greedy(config: Config, params: Params, words: Array, key: Array) -> Array:
+def _greedy(config: Config, params: Params, step: Step, words: Array, key: Array) -> Array:
     """The k greatest of key (int32 [memory, life], >= 0), or in exploring lives a uniform set."""
     k, mask = config.num_retrieved, masked(config, params)
     if mask is not None:
         key = jnp.where(jnp.arange(config.num_memories, dtype=jnp.int32)[:, None] == mask, jnp.int32(-1), key)
+    if step.roster is not None:
+        key = jnp.where(roster.every_status(step.roster) == roster.ACTIVE, key, jnp.int32(-1))
     best = lax.top_k(key.T, k)[1].T.astype(jnp.int32)
     explore = words[k] >> jnp.uint32(8) < fixed_point(params.exploration_floor)
-    return jnp.where(explore, subset(words[:k], config.num_memories, mask), best)
+    return jnp.where(explore, whole(config, params, step, words[:k]), best)

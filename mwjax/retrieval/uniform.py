@@ -11,20 +11,29 @@ from jax import Array, lax
 from mwjax import lanes, streams
 from mwjax.config import Config, Params
 from mwjax.retrieval.base import Retrieval
-from mwjax.types import InputError, Pytree, Step
-from mwjax.worlds import by_context
+from mwjax.types import InputError, Pytree, Roster, Step
+from mwjax.worlds import by_context, fixed_point
 
 UNROLLED = 16
 
 
 def uniform(config: Config) -> Retrieval:
-    """Every subset of num_retrieved memories equally likely (Floyd's algorithm; Bentley and Floyd, CACM 1987)."""
+    """Every subset of num_retrieved memories equally likely (Floyd's algorithm; Bentley and Floyd, CACM 1987).
+
+    Suppressed memories take part only in a share `exploration_floor` of the episodes.
+    """
+    k, floored = config.num_retrieved, config.governance == "suppress"
 
     def retrieve(params: Params, state: Pytree, step: Step, words: Array) -> tuple[Array, Pytree]:
-        del step
-        return subset(words, config.num_memories, masked(config, params)), state
+        if step.roster is None:
+            return subset(words, config.num_memories, masked(config, params)), state
+        size = step.roster.active
+        if floored:
+            explore = words[k] >> jnp.uint32(8) < fixed_point(params.exploration_floor)
+            size = jnp.where(explore, step.roster.live, size)
+        return among(words[:k], step.roster, size), state
 
-    return Retrieval(config.num_retrieved, lambda params, worth: (), retrieve)
+    return Retrieval(k + floored, lambda params, worth: (), retrieve)
 
 
 def masked(config: Config, params: Params) -> Array | None:
@@ -32,38 +41,50 @@ def masked(config: Config, params: Params) -> Array | None:
     return params.masked if config.can_mask else None
 
 
+def whole(config: Config, params: Params, step: Step, words: Array) -> Array:
+    """A uniform set of all memories that are not gone, int32 [k, life]."""
+    if step.roster is not None:
+        return among(words, step.roster, step.roster.live)
+    return subset(words, config.num_memories, masked(config, params))
+
+
+def among(words: Array, roster: Roster, size: Array) -> Array:
+    """A uniform set of the first `size` (int32 [life]) memories in the order of the roster."""
+    return lanes.take(roster.order, _floyd(words, size))
+
+
 def subset(words: Array, num_memories: int, masked: Array | None = None) -> Array:
     """words uint32 [k, life] -> k different indices below num_memories, int32 [k, life], each set equally likely.
 
     Without the index `masked`, where that is in range.
     """
-    size = jnp.int32(num_memories)
     if masked is None:
         return _floyd(words, num_memories)
-    inside = (masked >= 0) & (masked < size)
-    drawn = _long_floyd(words, size - inside.astype(jnp.int32))
+    inside = (masked >= 0) & (masked < jnp.int32(num_memories))
+    drawn = _floyd(words, jnp.int32(num_memories) - inside.astype(jnp.int32))
     return drawn + (inside & (drawn >= masked)).astype(jnp.int32)
 
 
-def _floyd(words: Array, num_memories: int) -> Array:
+def _floyd(words: Array, size: int | Array) -> Array:
+    """`size` is a number, or int32 [life or 1]; a long set is drawn in a loop, so that the program does not grow."""
     k = words.shape[0]
     if k > UNROLLED:
-        return _long_floyd(words, jnp.int32(num_memories))
+        return _long_floyd(words, jnp.asarray(size, jnp.int32))
     rows: list[Array] = []
     for i in range(k):
-        last = num_memories - k + i
-        index = streams.below(words[i], last + 1).astype(jnp.int32)
+        last = size - k + i
+        bound = last + 1 if isinstance(last, int) else (last + 1).astype(jnp.uint32)
+        index = streams.below(words[i], bound).astype(jnp.int32)
         taken = functools.reduce(jnp.logical_or, [row == index for row in rows], jnp.zeros(index.shape, jnp.bool_))
         rows.append(jnp.where(taken, jnp.int32(last), index))
     return jnp.stack(rows)
 
 
-def _long_floyd(words: Array, num_memories: Array) -> Array:
-    """The same as a loop, so that the program does not grow with the set; num_memories is a scalar or [life]."""
+def _long_floyd(words: Array, size: Array) -> Array:
     k = words.shape[0]
 
     def draw(i: Array, drawn: Array) -> Array:
-        last = num_memories - jnp.int32(k) + i
+        last = size - jnp.int32(k) + i
         index = streams.below(words[i], (last + jnp.int32(1)).astype(jnp.uint32)).astype(jnp.int32)
         return drawn.at[i].set(jnp.where((drawn == index).any(axis=0), last, index))
 

@@ -1,9 +1,10 @@
 """Closed forms that the simulation is held against: ranking at this level, one module for every other world.
 
-theory.difficulty, theory.hitchhiker and theory.adaptive keep their own names: p_plus and inclusion exist in several.
+theory.difficulty, theory.hitchhiker, theory.adaptive and theory.deprecation keep their own names: p_plus and inclusion
+exist in several.
 """
 
-from mwjax.theory import adaptive, difficulty, hitchhiker
+from mwjax.theory import adaptive, deprecation, difficulty, hitchhiker
 from mwjax.theory.ranking import (
     dilution,
     effective_evidence,
@@ -17,6 +18,7 @@ from mwjax.theory.ranking import (
 
 __all__ = [
     "adaptive",
+    "deprecation",
     "difficulty",
     "dilution",
     "effective_evidence",

@@ -1,17 +1,29 @@
 """What the agent cannot change: true utilities, contexts, relevance scores and outcome laws."""
 
+from mwjax.worlds.changes import born, current, drift_progress, exchange, report, ring, used
 from mwjax.worlds.draws import by_context, context, fixed_point, scores, utilities
 from mwjax.worlds.outcomes import Outcome, linear, logistic, mean, uniform_companions
+from mwjax.worlds.products import noisy_or, top_ranked, weakest_link
 
 __all__ = [
     "Outcome",
+    "born",
     "by_context",
     "context",
+    "current",
+    "drift_progress",
+    "exchange",
     "fixed_point",
     "linear",
     "logistic",
     "mean",
+    "noisy_or",
+    "report",
+    "ring",
     "scores",
+    "top_ranked",
     "uniform_companions",
+    "used",
     "utilities",
+    "weakest_link",
 ]

@@ -21,6 +21,10 @@ class Outcome(NamedTuple):
     """(params, step) -> 2**24 Pr[success], uint32 [life], in integers: the episode succeeds iff word >> 8 is below."""
     expected: Callable[[Params, Array], Array] | None = None
     """(params, mean utility float32 [context, memory, life]) -> Pr[success] of that shape, for laws linear in it."""
+    uses_score: bool = False
+    """It needs step.score of the retrieved memories."""
+    neutral: int = UTILITY_ONE // 2
+    """The 24-bit utility that a memory without a part in the outcome counts as."""
 
 
 def uniform_companions(config: Config, utility: Array) -> Array:
