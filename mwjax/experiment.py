@@ -15,9 +15,10 @@ from pydantic import ValidationError
 
 from mwjax import config as limits
 from mwjax import registry
-from mwjax.config import Config, Params, check_integer, make_params, nearest
+from mwjax.config import Config, Params, check_integer, governed, make_params, nearest
 from mwjax.estimators import Estimator
 from mwjax.fields import PARAMS, Fields
+from mwjax.rules import Knobs
 from mwjax.settings import Settings, read_file, read_override
 from mwjax.types import InputError
 
@@ -148,7 +149,32 @@ def make_config(fields: Fields) -> Config:
         swap = lambda one: memory_worth_score if one == "memory_worth_score" else one
         values |= {"observers": [swap(one) for one in fields.observers], "actor": swap(fields.actor)}
     values["can_mask"] = bool(fields.removed) or fields.masked != -1
+    values |= _needed(fields)
     return Config(**{name: _tuples(value) for name, value in values.items()})
+
+
+FORGETTING = ("discounted", "discounted_beta", "discounted_step", "last_outcome")
+STILL = ("lifetime", "discounted", "discounted_beta", "windowed", "cusum", "cusum_reset")
+"""Counters that change with the outcomes of the memory only."""
+
+
+def _needed(fields: Fields) -> dict[str, Any]:
+    """What the program must provide for, as the values of the fields ask."""
+    usual = fields.flip_prob == 0 and fields.unused_prob == 0 and fields.observe_success == fields.observe_failure == 1
+    watched = [governed.parse(text, Knobs())[2] for text in fields.watchers]
+    governs = fields.governance != "none"
+    ruled = governs or bool(watched) or any(name in FORGETTING for name in fields.observers)
+    at_once = fields.theta_mode == "absolute" and fields.decide_every == 1 and fields.counter in STILL
+    refits = governs and fields.rule == "empirical_bayes"
+    return {
+        "drifts": fields.drift_share != 0,
+        "births": fields.num_initial not in (None, fields.num_memories),
+        "noisy": not usual or fields.observe_prob not in (1, 1.0),
+        "watched": watched,
+        "refits": refits,
+        "scans": governs and (refits or not at_once),
+        "max_evidence": fields.num_episodes if ruled and isinstance(fields.num_episodes, int) else 0,
+    }
 
 
 def _tuples(value: Any) -> Any:
@@ -157,13 +183,15 @@ def _tuples(value: Any) -> Any:
 
 
 def _marks(fields: Fields, most: int) -> list[int]:
-    """The checkpoints of a run: those beyond num_episodes are dropped, the last episode is always one."""
+    """The checkpoints of a run: without those beyond num_episodes, with the last episode and that of a switch."""
     check_integer("num_episodes", fields.num_episodes, 1, most)
-    if fields.checkpoints is None:
-        return limits.checkpoint_grid(fields.num_episodes)
-    for mark in fields.checkpoints:
+    marks = limits.checkpoint_grid(fields.num_episodes) if fields.checkpoints is None else fields.checkpoints
+    for mark in marks:
         check_integer("checkpoints", mark, 1, most)
-    return [*(mark for mark in fields.checkpoints if mark < fields.num_episodes), fields.num_episodes]
+    inside, switch = [mark for mark in marks if mark < fields.num_episodes], fields.switch_at
+    if fields.drift_share != 0 and isinstance(switch, int) and 0 < switch < fields.num_episodes:
+        inside = [*(x for x in inside if x < switch), switch, *(x for x in inside if x > switch)]
+    return [*inside, fields.num_episodes]
 
 
 def _build(source: Path, fields: Fields) -> Experiment:

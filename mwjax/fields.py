@@ -68,6 +68,50 @@ class Fields(BaseModel):
     theta_low: Number = Field(PARAMS["theta_low"], description="worth up to this is labelled low")
     theta_high: Number = Field(PARAMS["theta_high"], description="worth from this on is labelled high")
     min_evidence: Whole = Field(PARAMS["min_evidence"], description="less evidence is labelled uncertain")
+    drift_share: Number = Field(PARAMS["drift_share"], description="share of the memories, the first ones, that drift")
+    drift_utility: Number = Field(PARAMS["drift_utility"], description="what the utility of drifting memories becomes")
+    switch_at: Whole = Field(PARAMS["switch_at"], description="first episode of the drift")
+    drift_span: Whole = Field(PARAMS["drift_span"], description="episodes that the drift takes; 1: abrupt")
+    num_initial: Whole | None = Field(None, description="memories that are there at first (default: all)")
+    birth_every: Whole = Field(PARAMS["birth_every"], description="episodes between the births of the others")
+    num_contextual: Whole = Field(
+        Config.num_contextual, description="memories, the last ones, with utility 1 - U in all contexts but the first"
+    )
+    flip_prob: Number = Field(PARAMS["flip_prob"], description="share of the outcomes that is reported as its opposite")
+    observe_prob: Numbers = Field(
+        PARAMS["observe_prob"], description="share of the outcomes reported, or one a context"
+    )
+    observe_success: Number = Field(PARAMS["observe_success"], description="factor of observe_prob for successes")
+    observe_failure: Number = Field(PARAMS["observe_failure"], description="factor of observe_prob for failures")
+    unused_prob: Number = Field(PARAMS["unused_prob"], description="share of retrievals without a part in the outcome")
+    unused_as: str = Field(Config.unused_as, description="what they count as: 'nothing' or the 'outcome'")
+    delay: Whole = Field(Config.delay, description="episodes until an outcome is known")
+    discount: Number = Field(PARAMS["discount"], description="of 'discounted' counters, at every outcome of the memory")
+    half_life: Number = Field(PARAMS["half_life"], description="episodes, of 'discounted_step' and 'last_outcome'")
+    window: Whole = Field(Config.window, description="outcomes that 'windowed' remembers")
+    cusum_good: Number = Field(PARAMS["cusum_good"], description="Pr[success] of a memory before a change, for 'cusum'")
+    cusum_bad: Number = Field(PARAMS["cusum_bad"], description="and after it")
+    cusum_limit: Number = Field(PARAMS["cusum_limit"], description="log likelihood ratio at which 'cusum' gives alarm")
+    governance: str = Field(Config.governance, description="what a decision does: 'none', 'suppress' or 'deprecate'")
+    restores: bool = Field(Config.restores, description="true: suppressed memories come back at theta + hysteresis")
+    rule: str = Field(
+        PARAMS["rule"], description="one of `mwjax list governance`; min_evidence and the prior are its too"
+    )
+    theta: Number = Field(PARAMS["theta"], description="a memory is bad if it succeeds less often (see theta_mode)")
+    theta_mode: str = Field(
+        Config.theta_mode, description="'absolute', 'relative' (x the base rate) or 'quantile' (bottom share by worth)"
+    )
+    delta: Number = Field(PARAMS["delta"], description="of rule 'beta': acts at Pr(p < theta) > 1 - delta")
+    alpha: Number = Field(PARAMS["alpha"], description="of rule 'e_process': acts at E >= 1 / alpha")
+    hysteresis: Number = Field(PARAMS["hysteresis"], description="how much better a restored memory must be than theta")
+    decide_every: Whole = Field(PARAMS["decide_every"], description="episodes between two looks at the store, g")
+    counter: str = Field(
+        Config.counter, description="what the rule reads: 'lifetime', 'truth' or an observer's counters"
+    )
+    scope: str = Field(
+        Config.scope, description="'pooled': all contexts together; 'every_context': the rule must act in each"
+    )
+    watchers: list[str] = Field([], description="a list of rules that only watch, as 'beta:delta=.01,counter=windowed'")
     axes: dict[str, list[Any]] = Field({}, description="a table: for `mwjax sweep`, lists of values of fields")
     slices: dict[str, list[Any]] = Field({}, description="a table: for maps, lists of values of fields to cut along")
     level: Number | None = Field(None, description="makes `mwjax sweep` a map of where Pr[separated] reaches this")

@@ -173,10 +173,9 @@ def against(
     if docket.prior is not None:
         known = with_prior(known, docket.prior)
     acts = enough & (known.successes <= bound(params.rules.acts, known, at))
+    restored = jnp.zeros_like(acts)
     if config.restores:
-        restored = known.successes > bound(params.rules.keeps, known, later)
-    else:
-        restored = jnp.zeros_like(acts)
+        restored |= known.successes > bound(params.rules.keeps, known, later)
     if config.scope == "every_context":  # leading axis context: every context that has seen the memory must agree
         acts = (acts | ~heard).all(0) & (enough & heard).any(0)
         restored = restored.any(0)

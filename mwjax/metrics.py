@@ -109,7 +109,7 @@ def truth(params: Params, utility: Array, p_plus: Array, live: Array | None = No
 
 
 def live_ranks(values: Array, live: Array | None, beyond: Array) -> Array:
-    """Centred ranks among the live memories (bool [memory, life]; None: all), 0 for others; `beyond` tops all values."""
+    """Centred ranks among the live memories (bool [memory, life]; None: all), 0 for others; `beyond` tops values."""
     if live is None:
         return order(values).ranks()
     gone = (~live).sum(0, dtype=jnp.int32)

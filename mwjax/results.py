@@ -13,7 +13,9 @@ from scipy import special
 from mwjax import registry, store
 from mwjax.analysis import adaptive, pairs
 from mwjax.config import METRICS
+from mwjax.episode.records import FORECAST_LEVELS
 from mwjax.experiment import Experiment
+from mwjax.governance import DECISIONS, num_decisions
 from mwjax.metrics import QUANTILES
 from mwjax.types import LABELS, TRUTH_SCALES, TRUTHS, UTILITY_ONE, InputError, Trace
 
@@ -25,9 +27,16 @@ VARIABLES: dict[str, tuple[str, type, str, str]] = {
     "mean_success": ("checkpoint", np.float32, "share of the episodes so far that succeeded", "1"),
     "starved": ("checkpoint", np.float32, "share of the memories with less evidence than min_evidence", "1"),
     "pair_count": ("checkpoint count role pair", np.int32, "evidence and successes of paired memories", "retrieval"),
+    "store_size": ("checkpoint", np.int32, "live memories", "memory"),
+    "active_size": ("checkpoint", np.int32, "live memories that are not suppressed", "memory"),
+    "kept_utility": ("checkpoint", np.float32, "mean true utility of the live memories", "1"),
+    "prior_strength": ("checkpoint", np.float32, "a + b of the fitted prior", "retrieval"),
+    "decisions": ("rule decision memory", np.int32, "when rules decided against the memory; -1: never", "1"),
+    "calibration": ("forecaster outcome level", np.int32, "outcomes by the forecast made before", "retrieval"),
     "utility": ("memory", np.float32, "true utility U*", "1"),
     "p_plus": ("memory", np.float32, "p+, Pr[success given that the memory is retrieved]", "1"),
     "shown": ("memory", np.int32, "retrievals of the memory", "retrieval"),
+    "shown_at": ("checkpoint memory", np.int32, "retrievals of the memory so far", "retrieval"),
     "evidence": ("memory", np.int32, "retrievals whose outcome has been applied", "retrieval"),
     "successes": ("memory", np.int32, "evidence that ended in success", "retrieval"),
     "expected_hits": ("memory", np.float32, "sum of Pr[success] over the retrievals of the memory", "retrieval"),
@@ -35,6 +44,7 @@ VARIABLES: dict[str, tuple[str, type, str, str]] = {
     "context_successes": ("context memory", np.int32, "successes of the memory by context", "retrieval"),
     "removal_value": ("removed", np.float32, "mean success less mean success without the memory, same words", "1"),
     "worth": ("estimator memory", np.float32, "worth of the memory", "1"),
+    "held_back": ("", np.int32, "decisions not carried out, as too few memories would be left", "1"),
     "non_finite_worth": ("", np.int32, "worth values that were not finite at a checkpoint", "1"),
 }
 """Name -> dimensions after `seed`, type (label_count: the smallest that holds all memories), long_name, units."""
@@ -45,6 +55,7 @@ def arrays(experiment: Experiment, trace: Trace) -> dict[str, np.ndarray]:
     utility = np.asarray(trace.utility).astype(np.float32) * np.float32(1 / UTILITY_ONE)
     found = {**trace.metrics, "utility": utility, "p_plus": trace.p_plus, "worth": trace.worth}
     found |= trace.counts._asdict() | trace.health._asdict() | {"expected_hits": trace.expected_hits}
+    found |= {"decisions": trace.decisions, "calibration": trace.calibration, "shown_at": trace.shown_at}
     return {name: np.asarray(found[name]) for name in names(experiment) if name != "removal_value"}
 
 
@@ -52,10 +63,22 @@ def names(experiment: Experiment) -> list[str]:
     """The variables of an experiment."""
     config = experiment.config
     without = set(METRICS) - set(config.metrics)
+    without |= {"store_size", "active_size", "kept_utility", "prior_strength"} if "store" in without else set()
+    without |= set() if config.drifts else {"shown_at"}
+    without |= set() if config.refits else {"prior_strength"}
+    without |= set() if config.governance != "none" else {"held_back"}
+    without |= set() if rule_names(experiment) else {"decisions"}
     without |= {"expected_hits"} if "compensator" in without else set()
     without |= set() if experiment.removed else {"removal_value"}
     without |= set() if config.num_contexts > 1 else {"context_evidence", "context_successes"}
     return [name for name in VARIABLES if name not in without]
+
+
+def rule_names(experiment: Experiment) -> list[str]:
+    """The rules whose decisions are recorded, the acting one first."""
+    fields = experiment.fields
+    acting = [fields["rule"]] if experiment.config.governance != "none" else []
+    return [*acting, *fields.get("watchers", [])]
 
 
 def template(experiment: Experiment) -> xarray.Dataset:
@@ -84,6 +107,11 @@ def _coordinates(experiment: Experiment) -> xarray.Dataset:
         "memory": (np.arange(experiment.config.num_memories), "index of the memory"),
         "context": (np.arange(experiment.config.num_contexts), "task type"),
         "removed": (np.asarray(experiment.removed, np.int64), "memory that is taken away"),
+        "rule": (np.array(rule_names(experiment), object), "rule, the acting one first"),
+        "decision": (np.array(DECISIONS[: num_decisions(experiment.config)], object), "what is known of a decision"),
+        "forecaster": (np.array([*estimators, "base_rate"], object), "what foretold the outcome"),
+        "outcome": (np.array(["failure", "success"], object), "outcome as it was reported"),
+        "level": (np.arange(FORECAST_LEVELS), "floor(256 x forecast)"),
         "count": (np.array(["evidence", "successes"], object), "what is counted"),
         "role": (np.array(["anchor", "hitchhiker"], object), "half of a pair"),
         "pair": (np.arange(experiment.config.num_pairs), "index of the pair"),

@@ -85,6 +85,7 @@ class Trace(NamedTuple):
     utility: Array  # uint32 [memory], true utilities (24-bit)
     p_plus: Array  # float32 [memory], NaN where it has no closed form
     counts: Counts  # after the last episode
+    shown_at: Array | None  # int32 [checkpoint, memory], retrievals, where utilities drift
     expected_hits: Array | None  # float32 [memory], sum of Pr[success] over the retrievals, if metrics say compensator
     worth: Array  # float32 [estimator, memory] at the last checkpoint, or [checkpoint, estimator, memory] if kept
     decisions: Array | None  # int32 [rule, decision, memory], see governance.DECISIONS; the acting rule comes first

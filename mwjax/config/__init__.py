@@ -1,6 +1,7 @@
 """Config (static: decides shapes and the program) and Params (traced: any leaf may be swept by vmap), and ranges."""
 
 from mwjax.checks import check_integer, check_name, check_number, nearest
+from mwjax.config import governed
 from mwjax.config.static import (
     MAX_EPISODES,
     MAX_EVIDENCE,
@@ -32,6 +33,7 @@ __all__ = [
     "check_name",
     "check_number",
     "checkpoint_grid",
+    "governed",
     "make_params",
     "max_episodes",
     "nearest",

@@ -15,9 +15,7 @@ WHOLE = 1 << 32
 NATS = 1 << 16
 
 
-def traced(
-    config: Config, *, discount: float, half_life: float, cusum: tuple[float, float, float]
-) -> dict[str, np.ndarray]:
+def traced(config: Config, *, discount: float, half_life: float, cusum: tuple[float, float, float]) -> dict[str, Any]:
     """discount_loss, aging and cusum of Params."""
     check_number("discount", discount, 0, 1)
     check_number("half_life", half_life, 0.1, 1e9)

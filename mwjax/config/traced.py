@@ -10,7 +10,6 @@ import numpy as np
 
 from mwjax.checks import check_integer, check_number
 from mwjax.config import forgetting, governed, reports, tables
-from mwjax.config.governed import RuleTables
 from mwjax.config.static import Config, checkpoint_grid, max_episodes
 from mwjax.rules import Knobs
 from mwjax.types import UTILITY_ONE, InputError
@@ -38,7 +37,7 @@ class Params(NamedTuple):
     diversity: Any  # float32 in [0, 1], the share that `diverse` retrieval sees to
     masked: Any  # int32, a memory that is never retrieved, or -1
     score_low: Any  # float32 in [0, 1], relevance scores are uniform on [score_low, 1]
-    prior_a: Any  # float32 >= 0, successes that the Beta read-out starts from
+    prior_a: Any  # float32 >= 0, successes that Beta read-outs and rules start from
     prior_b: Any
     theta_low: Any  # float32 in [0, 1], labels
     theta_high: Any
@@ -57,7 +56,7 @@ class Params(NamedTuple):
     discount_loss: Any  # uint32, 2**32 (1 - discount), of each observation
     aging: Any  # uint32 [episode + 1], 2**32 (1 - 2**(-age / half_life)), of the counters that forget with time
     cusum: Any  # int32 [3], in 2**-16 nats: added at a failure, at a success, and the limit
-    rules: RuleTables
+    rules: Any  # governed.RuleTables
 
 
 def make_params(
@@ -108,9 +107,6 @@ def make_params(
     theta: float = 0.3,
     delta: float = 0.05,
     alpha: float = 0.05,
-    rule_prior_a: float = 1.0,
-    rule_prior_b: float = 1.0,
-    rule_min_evidence: int = 10,
     hysteresis: float = 0.0,
     decide_every: int = 1,
     watchers: Sequence[str] = (),
@@ -142,7 +138,7 @@ def make_params(
     forgets = forgetting.traced(
         config, discount=discount, half_life=half_life, cusum=(cusum_good, cusum_bad, cusum_limit)
     )
-    knobs = Knobs(theta, delta, alpha, rule_prior_a, rule_prior_b, rule_min_evidence)
+    knobs = Knobs(theta, delta, alpha, prior_a, prior_b, min_evidence)
     base = _numbers("base_success", base_success, config.num_contexts, "num_contexts")
     low, high = _utility_bounds(config, utility_low, utility_high)
     return Params(

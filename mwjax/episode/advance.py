@@ -22,7 +22,7 @@ from mwjax.types import Step
 
 
 def advance(config: Config, parts: Parts, life: Life, t: Array, s: State) -> State:
-    """One episode: births -> context -> retrieve -> outcome -> report -> count -> estimate -> decide -> tell retrieval."""
+    """One episode: birth, context, retrieval, outcome, report, counters, estimators, decisions, news for retrieval."""
     params, words, split = life.params, streams.unpack(s.pairs), parts.retrieval.num_words
     if config.births:
         s = ruling.bear(config, parts, life, t, s)
@@ -31,15 +31,14 @@ def advance(config: Config, parts: Parts, life: Life, t: Array, s: State) -> Sta
     retrieved, retrieval = parts.retrieval.retrieve(params, s.retrieval, step, words[:split])
     step = step._replace(retrieved=retrieved, utility=utility_of(config, life, t, step.context, retrieved))
     step = _add_score(config, parts, life, step)
-    report = None
-    if config.noisy:
-        report, part = worlds.used(config, params, life.root, life.seed, t)
-        step = step._replace(utility=jnp.where(part, step.utility, jnp.uint32(parts.outcome.neutral)), seen=part)
+    report = worlds.used(config, params, life.root, life.seed, t) if config.noisy else None
+    if report is not None:
+        step = step._replace(utility=jnp.where(report[1], step.utility, jnp.uint32(parts.outcome.neutral)))
     step = step._replace(chance=parts.outcome.chance(params, step))
     step = step._replace(success=words[split] >> jnp.uint32(8) < step.chance)
     good = None if s.good is None else s.good + step.success.astype(jnp.int32)
     if report is not None:
-        step = _reported(config, params, report, step)
+        step = _reported(config, params, *report, step)
 
     due, waiting = _due(config, parts, life, step, s.waiting)
     if s.forecasts is not None:
@@ -65,11 +64,13 @@ def _add_score(config: Config, parts: Parts, life: Life, step: Step) -> Step:
     return step
 
 
-def _reported(config: Config, params: Params, words: Array, step: Step) -> Step:
+def _reported(config: Config, params: Params, words: Array, part: Array, step: Step) -> Step:
     """The outcome as it is reported, and which of the retrieved memories it is evidence for."""
     success, heard = worlds.report(params, words, step)
     seen = jnp.broadcast_to(heard, step.retrieved.shape)
-    return step._replace(success=success, heard=heard, seen=seen & step.seen if config.unused_as == "nothing" else seen)
+    if config.unused_as == "nothing":
+        seen &= part
+    return step._replace(success=success, heard=heard, seen=seen)
 
 
 def _due(config: Config, parts: Parts, life: Life, step: Step, waiting: Array | None) -> tuple[Step, Array | None]:

@@ -5,6 +5,8 @@ Checkpoints are therefore data, and one program serves every length.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -103,7 +105,7 @@ def live(config: Config, parts: Parts, params: Params, root: Array, seed: Array)
         counted = estimators.counts(config, state.tally)
         return jnp.stack([o.worth(params, s, counted) for o, s in zip(parts.observers, state.observers, strict=True)])
 
-    def segment(state: State, bounds: tuple[Array, Array]) -> tuple[State, tuple[dict[str, Array], Array, Array]]:
+    def segment(state: State, bounds: tuple[Array, Array]) -> tuple[State, tuple[Any, ...]]:
         first, last = bounds
         state = lax.fori_loop(first, last, lambda t, s: advance(config, parts, life, t, s), state)
         worth, counted = worths(state), estimators.counts(config, state.tally)
@@ -116,10 +118,11 @@ def live(config: Config, parts: Parts, params: Params, root: Array, seed: Array)
         if "store" in config.metrics:
             measured |= store(state, value, live)
         broken = (~jnp.isfinite(worth)).sum((0, 1), dtype=jnp.int32)
-        return state, (measured, broken, worth if config.keep_worth == "all" else jnp.zeros(0, jnp.float32))
+        whole = worth if config.keep_worth == "all" else None
+        return state, (measured, broken, whole, counted.shown if config.drifts else None)
 
     starts = jnp.concatenate([jnp.zeros(1, jnp.int32), params.checkpoints[:-1]])
-    state, (measured, broken, kept) = lax.scan(segment, begin(config, parts, life), (starts, params.checkpoints))
+    state, (measured, broken, kept, shown) = lax.scan(segment, begin(config, parts, life), (starts, params.checkpoints))
     expected = None
     if state.expected is not None:
         whole, fraction = jnp.split(lanes.rows(state.expected, seed.shape[0]), 2)
@@ -130,8 +133,9 @@ def live(config: Config, parts: Parts, params: Params, root: Array, seed: Array)
         utility=utility,
         p_plus=p_plus(config, parts, params, now(params.checkpoints[-1] - jnp.int32(1))),
         counts=estimators.counts(config, state.tally),
+        shown_at=shown,
         expected_hits=expected,
-        worth=kept if config.keep_worth == "all" else worths(state),
+        worth=worths(state) if kept is None else kept,
         decisions=_decisions(config, state, seed.shape[0]),
         calibration=None if state.forecasts is None else _histogram(config, state.forecasts, seed.shape[0]),
         health=Health(

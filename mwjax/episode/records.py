@@ -78,7 +78,7 @@ def worth_at(config: Config, parts: Parts, params: Params, s: State, index: Arra
 def evidence_of(
     config: Config, parts: Parts, life: Life, t: Array, s: State, counter: str, counts: Counts, index: Array | None
 ) -> Evidence:
-    """What a rule that reads `counter` knows of the memories in `index` (None: all), whose plain counts are `counts`."""
+    """What a rule that reads `counter` knows of the memories in `index` (None: all), of which `counts` are."""
     if counter == "lifetime":
         return (
             by_context(counts)

@@ -51,7 +51,8 @@ def _look(
     config: Config, parts: Parts, life: Life, t: Array, s: State, counts: Counts, index: Array | None
 ) -> tuple[Array, Array]:
     """(memories whose status is to change, bool, the status they take), of those in `index` or of all."""
-    assert s.docket is not None and s.roster is not None
+    assert s.docket is not None
+    assert s.roster is not None
     known = evidence_of(config, parts, life, t, s, config.counter, counts, index)
     evidence = counts.context_evidence if config.scope == "every_context" else counts.evidence
     if config.counter == "truth":
@@ -126,14 +127,13 @@ def _carry_out(
     """One memory a life (int32 [1, life]) takes the status `goal` where `doing`."""
     assert s.roster is not None
     s = s._replace(roster=roster.move(s.roster, memory[0], goal, doing))
-    assert s.roster is not None
     if s.docket is not None and config.governance != "none":
         counts = estimators.counts(config, s.tally, memory)
         fires = jnp.zeros((1, doing.shape[0], governance.num_rules(config)), jnp.bool_)
         fires = fires.at[..., 0].set(doing & (goal != roster.ACTIVE))
         decided = _record(config, life, s.docket.decided, t, memory, fires, counts)
         s = s._replace(docket=s.docket._replace(decided=decided))
-    if parts.retrieval.revise is not None:
+    if parts.retrieval.revise is not None and s.roster is not None:
         active = roster.status(s.roster, memory) == roster.ACTIVE
         worth = new_worth(config, parts, life.params, s, memory)
         step = Step(t, retrieved=memory, new_worth=worth, active=active, roster=s.roster)

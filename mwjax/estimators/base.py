@@ -98,7 +98,7 @@ def side(memory: Array, success: Array | bool) -> Array:
 
 
 def add_weight(counters: Array, step: Step, weight: Array) -> Array:
-    """Add `weight` (float32 [retrieved, life]) to the success or failure counter of each memory this is evidence for."""
+    """Add `weight` (float32 [retrieved, life]) to the success or failure counter of each memory it is evidence for."""
     weight = weight if step.seen is None else jnp.where(step.seen, weight, jnp.float32(0))
     return lanes.add(counters, side(step.retrieved, step.success), weight)
 

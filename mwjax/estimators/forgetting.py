@@ -96,8 +96,9 @@ def discounted(config: Config, *, prior: bool = False) -> Estimator:
         after = observed(step, *(shrink(x, params.discount_loss) for x in before))
         return write(state, step.retrieved, before, keep(step, before, after))
 
-    def pair(state: Pytree, counts: Counts, index: Array | None) -> tuple[Array, ...]:
-        return read(state, counts.evidence.shape[-1], 2, index)
+    def pair(state: Pytree, counts: Counts, index: Array | None) -> tuple[Array, Array]:
+        failures, successes = read(state, counts.evidence.shape[-1], 2, index)
+        return failures, successes
 
     return Estimator(
         init=lambda lives: jnp.zeros(lives * 2 * config.num_memories, jnp.uint32),
@@ -126,17 +127,16 @@ def aged(config: Config, *, lifetime: bool, prior: bool = False) -> Estimator:
         counters = write(state.counters, step.retrieved, before, keep(step, before, after))
         return Aged(counters, write(state.last, step.retrieved, last, time), now)
 
-    def pair(params: Params, state: Aged, counts: Counts, index: Array | None) -> tuple[Array, ...]:
+    def pair(params: Params, state: Aged, counts: Counts, index: Array | None) -> tuple[Array, Array]:
         lives = counts.evidence.shape[-1]
         age = jnp.maximum(state.now - read(state.last, lives, 1, index)[0], 0)
         loss = lanes.lookup(params.aging, age)
-        return tuple(shrink(x, loss) for x in read(state.counters, lives, 2, index))
+        failures, successes = (shrink(x, loss) for x in read(state.counters, lives, 2, index))
+        return failures, successes
 
     def init(lives: int) -> Aged:
-        tables = (
-            jnp.zeros(lives * width * config.num_memories, kind) for width, kind in ((2, jnp.uint32), (1, jnp.int32))
-        )
-        return Aged(*tables, jnp.int32(0))
+        memories = lives * config.num_memories
+        return Aged(jnp.zeros(2 * memories, jnp.uint32), jnp.zeros(memories, jnp.int32), jnp.int32(0))
 
     return Estimator(
         init=init,

@@ -58,9 +58,7 @@ def product(start: int, factors: np.ndarray) -> int:
     return start
 
 
-def chance(
-    config: Config, params: Params, utility: np.ndarray, context: int, score: np.ndarray | None = None
-) -> int:
+def chance(config: Config, params: Params, utility: np.ndarray, context: int, score: np.ndarray | None = None) -> int:
     """2**24 Pr[success] of a set."""
     law, k = config.outcome, len(utility)
     if law == "mean":

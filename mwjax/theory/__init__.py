@@ -1,10 +1,10 @@
 """Closed forms that the simulation is held against: ranking at this level, one module for every other world.
 
-theory.difficulty, theory.hitchhiker, theory.adaptive and theory.deprecation keep their own names: p_plus and inclusion
-exist in several.
+theory.difficulty, theory.hitchhiker, theory.adaptive, theory.deprecation and theory.stores keep their own names: p_plus
+and inclusion exist in several.
 """
 
-from mwjax.theory import adaptive, deprecation, difficulty, hitchhiker
+from mwjax.theory import adaptive, deprecation, difficulty, hitchhiker, stores
 from mwjax.theory.ranking import (
     dilution,
     effective_evidence,
@@ -29,4 +29,5 @@ __all__ = [
     "rmse",
     "spearman",
     "spearman_by_enumeration",
+    "stores",
 ]
