@@ -54,6 +54,7 @@ class Experiment:
     axes: dict[str, list[Any]]
     axes_place: str
     slices: dict[str, list[Any]]
+    rules: dict[str, list[Any]]
     aim: Aim | None
     fields: dict[str, Any]
     """All fields that a run heeds, as plain values; "code" holds digests of components from outside."""
@@ -216,13 +217,14 @@ def _build(source: Path, fields: Fields) -> Experiment:
         axes=fields.axes,
         axes_place=str(source),
         slices=fields.slices,
+        rules=fields.rules,
         aim=_aim(fields),
         fields=json.loads(json.dumps(plain, default=_path)),
         **{name: getattr(fields, name) for name in ("title", "num_episodes", "seeds", "root_seed")},
     )
 
 
-UNHEEDED = ("axes", "slices", "level", "precision", "first_seeds", "most_seeds")
+UNHEEDED = ("axes", "slices", "rules", "level", "precision", "first_seeds", "most_seeds")
 """Fields of sweeps and maps, which do not change a run."""
 
 

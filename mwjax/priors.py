@@ -24,7 +24,8 @@ from mwjax.types import InputError
 
 LEAST = 0.5
 """Least a and b (Jeffreys' prior): less puts a pole at 0 or 1, and makes a prior that one outcome overturns."""
-MOST_STEPS, SMALLEST_SLOPE, ROUNDING = 60, 1e-9, 1e-10  # nats a memory
+MOST_STEPS, SEARCH_STEPS = 40, 4  # a batch runs to its slowest store
+SMALLEST_SLOPE, ROUNDING = 1e-8, 1e-10  # nats a memory
 
 
 class Prior(NamedTuple):
@@ -57,9 +58,9 @@ def moments(successes: ArrayLike, evidence: ArrayLike, *, most_strength: float =
     Over the M memories with n > 0, N = sum n and w = s / n:
 
         p        = sum s / N                                       (0.5 where N = 0)
-        excess   = sum n (w - p)^2 - p (1 - p) (M - 1)             (sum of squares less its binomial part)
+        excess   = sum n (w - p)^2 - p (1 - p) (M - 1)            (sum of squares less its binomial part)
         spread   = p (1 - p) sum max(n - 1, 0) (1 - n / N)         (what a unit of rho adds to excess)
-        capped   = excess (most_strength + 1) <= spread            (true where both are 0)
+        capped   = spread <= 0 or excess (most_strength + 1) <= spread
         strength = max(spread / excess - 1, 1), or most_strength where capped
         a        = min(max(p strength, 0.5), strength - 0.5),    b = strength - a
 
@@ -72,7 +73,7 @@ def moments(successes: ArrayLike, evidence: ArrayLike, *, most_strength: float =
     noise, shown = p * (1 - p), np.maximum(n, np.finfo(np.float64).tiny)
     excess = (n * (hits / shown - p) ** 2 - noise * (n > 0)).sum(-1) + noise[..., 0]
     spread = (noise * np.maximum(n - 1, 0) * (1 - n / np.maximum(total, 1))).sum(-1)
-    capped = excess * (most_strength + 1) <= spread
+    capped = (spread <= 0) | (excess * (most_strength + 1) <= spread)
     ratio = np.divide(spread, excess, out=np.zeros_like(spread), where=~capped)
     return _prior(p[..., 0], np.where(capped, most_strength, np.maximum(ratio - 1, 2 * LEAST)), capped)
 
@@ -117,21 +118,21 @@ def _checked(successes: ArrayLike, evidence: ArrayLike, most_strength: float) ->
 
 def _law(point: Array, room: Array) -> tuple[Array, Array]:
     """(logit mean, logit share of the room) -> (a, b); far below the cap the second is ln(a + b - 1) and a constant."""
-    mean, strength = jax.nn.sigmoid(point[0]), room * jax.nn.sigmoid(point[1])
-    return LEAST + strength * mean, LEAST + strength * jax.nn.sigmoid(-point[0])
+    strength = room * jax.nn.sigmoid(point[1])
+    return LEAST + strength * jax.nn.sigmoid(point[0]), LEAST + strength * jax.nn.sigmoid(-point[0])
 
 
-def _loss(point: Array, hits: Array, n: Array, room: Array) -> Array:
+def _loss(a: Array, b: Array, hits: Array, n: Array) -> Array:
     """Negative logarithm of the marginal likelihood, in nats a memory shown; 0 for a memory that was not."""
-    law = jnp.stack([*_law(point, room), 1 + room * jax.nn.sigmoid(point[1])])[:, None]
-    gained = gammaln(law + jnp.stack([hits, n - hits, n])) - gammaln(law)  # of Gamma(a), Gamma(b), Gamma(a + b)
+    law = jnp.stack([a, b, a + b])[:, None]
+    gained = gammaln(law + jnp.stack([hits, n - hits, n])) - gammaln(law)  # one call: it is most of the program
     return (gained[2] - gained[0] - gained[1]).sum() / jnp.maximum((n > 0).sum(dtype=n.dtype), 1)
 
 
 def _descend(point: Array, hits: Array, n: Array, room: Array) -> tuple[Array, Array, Array]:
     """Minimise the loss of one store; a, b, capped."""
-    method, loss = optax.lbfgs(), lambda point: _loss(point, hits, n, room)
-    value_and_slope = jax.value_and_grad(loss)
+    search = optax.scale_by_zoom_linesearch(SEARCH_STEPS, initial_guess_strategy="one")
+    method, loss = optax.lbfgs(linesearch=search), lambda point: _loss(*_law(point, room), hits, n)
 
     def unfinished(carry: tuple) -> Array:
         _, _, slope, step = carry
@@ -139,15 +140,16 @@ def _descend(point: Array, hits: Array, n: Array, room: Array) -> tuple[Array, A
 
     def body(carry: tuple) -> tuple:
         point, state, _, step = carry
-        value, slope = value_and_slope(point)
+        value, slope = jax.value_and_grad(loss)(point)
         update, state = method.update(slope, state, point, value=value, grad=slope, value_fn=loss)
         return optax.apply_updates(point, update), state, slope, step + 1
 
     first = point, method.init(point), jnp.full_like(point, jnp.inf), jnp.zeros((), jnp.int32)
-    point = lax.while_loop(unfinished, body, first)[0]
-    cap = point.at[1].set(jnp.inf)
-    capped = loss(cap) <= loss(point) + ROUNDING
-    return *_law(jnp.where(capped, cap, point), room), capped
+    a, b = _law(lax.while_loop(unfinished, body, first)[0], room)
+    most = room + 2 * LEAST
+    a_cap = jnp.clip(a / (a + b) * most, LEAST, most - LEAST)
+    capped = _loss(a_cap, most - a_cap, hits, n) <= _loss(a, b, hits, n) + ROUNDING
+    return jnp.where(capped, a_cap, a), jnp.where(capped, most - a_cap, b), capped
 
 
 @jax.jit

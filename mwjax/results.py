@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import xarray
 from scipy import special
 
 from mwjax import registry, store
-from mwjax.analysis import adaptive, pairs
+from mwjax.analysis import adaptive, pairs, verdicts
 from mwjax.config import METRICS
 from mwjax.episode.records import FORECAST_LEVELS
 from mwjax.experiment import Experiment
@@ -124,12 +125,16 @@ def _coordinates(experiment: Experiment) -> xarray.Dataset:
 
 
 def statistics(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Mean, standard deviation and both ends of the mean's 95 % t interval along axis 0; NaN where one seed is mute."""
-    seeds, mean = len(values), values.mean(axis=0, dtype=np.float64)
-    if seeds == 1:
-        return mean, *np.full((3, *mean.shape), np.nan)
-    sd = values.std(axis=0, ddof=1, dtype=np.float64)
-    half = special.stdtrit(seeds - 1, 0.975) * sd / np.sqrt(seeds)
+    """Mean, standard deviation and both ends of the mean's 95 % t interval along axis 0.
+
+    Lives without a value (NaN) do not count; NaN where there is none, and for the spread where there is but one.
+    """
+    count = np.isfinite(values).sum(axis=0)
+    with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)  # of means over nothing
+        mean = np.nanmean(values, axis=0, dtype=np.float64)
+        sd = np.nanstd(values, axis=0, ddof=1, dtype=np.float64)
+        half = special.stdtrit(count - 1, 0.975) * sd / np.sqrt(count)
     return mean, sd, mean - half, mean + half
 
 
@@ -153,7 +158,12 @@ def per_life(dataset: xarray.Dataset) -> Iterator[tuple[str, np.ndarray]]:
     if "pair_count" in dataset:
         evidence, successes = (dataset.pair_count.sel(count=name).values for name in ("evidence", "successes"))
         yield from pairs.measure(evidence, successes)
+    for name in ("store_size", "active_size", "kept_utility", "prior_strength"):
+        if name in dataset:
+            yield name, dataset[name].values.astype(np.float32)
     whole = adaptive.measure(dataset) if "expected_hits" in dataset else {}
+    if "decisions" in dataset:
+        whole |= verdicts.measure(dataset)
     if "removal_value" in dataset:
         whole |= {f"removal_value.{m}": dataset.removal_value.sel(removed=m).values for m in dataset.removed.values}
     marks = dataset.sizes["checkpoint"]

@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from mwjax.config import nearest
+from mwjax.config import governed, nearest
 from mwjax.fields import Fields
+from mwjax.rules import RULES, Knobs
 from mwjax.types import InputError
 
 RELATED = {"num_retrieved": "num_memories", "checkpoints": "num_episodes", "utilities": "utility", "actor": "observers"}
 RELATED |= {"utility_high": "utility_low", "theta_high": "theta_low"}
 """Fields whose allowed values depend on another field."""
-TABLES = ("axes", "slices")
-"""Fields that hold lists of values of other fields."""
+TABLES = ("axes", "slices", "rules")
+"""Fields that hold lists of values: of other fields, or (rules.RULE.KNOB) of what a rule may be told."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Settings:
     def give(self, name: str, value: Any, place: str) -> None:
         """Take a value; names that are not of a field are refused."""
         table, _, axis = name.partition(".")
-        if table in TABLES and axis in Fields.model_fields:
+        if table in TABLES and (axis in Fields.model_fields or (table == "rules" and _is_knob(name, axis, place))):
             given = _plain(value)
             if not isinstance(given, list) or not given:
                 raise InputError(f"{name} = {given!r}: must be a list of values{f' ({place})' if place else ''}")
@@ -50,6 +51,16 @@ class Settings:
         place, limit = self.places.get(name, ""), self.places.get(other, "")
         found = [place, limit if limit.startswith("--") else f"{other}: {limit}" if limit and not place else ""]
         return f" ({'; '.join(filter(None, found))})" if any(found) else ""
+
+
+def _is_knob(name: str, axis: str, place: str) -> bool:
+    """Is it RULE.KNOB? A wrong name of either is refused."""
+    rule, _, knob = axis.partition(".")
+    for what, given, known in (("rule", rule, (*governed.ACTING, *RULES)), ("knob", knob, Knobs._fields)):
+        if given not in known:
+            hint = f"the {what} must be one of {', '.join(known)}{nearest(given, known)}"
+            raise InputError(f"{name}: {hint}{f' ({place})' if place else ''}")
+    return True
 
 
 def _plain(value: Any) -> Any:

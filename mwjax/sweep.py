@@ -184,7 +184,7 @@ def plan_lines(plan: dict[str, Any]) -> list[str]:
 def sweep_fingerprint(experiment: Experiment) -> str:
     """As `fingerprint`, with the axes, slices and the aim."""
     aim = experiment.aim.__dict__ if experiment.aim else None
-    text = json.dumps([fingerprint(experiment), experiment.axes, experiment.slices, aim], sort_keys=True)
+    text = json.dumps([fingerprint(experiment), experiment.axes, experiment.slices, experiment.rules, aim], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

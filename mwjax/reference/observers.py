@@ -7,7 +7,16 @@ from typing import NamedTuple
 import numpy as np
 
 from mwjax.config import Config, Params
+from mwjax.reference.changes import Report
 from mwjax.reference.worlds import ONE
+
+
+class Known(NamedTuple):
+    """Counters for a rule: successes in units of 2**-12, evidence as a whole number and a fraction in 2**-32ths."""
+
+    successes: int
+    whole: int
+    fraction: int = 0
 
 
 class Tally:
@@ -17,11 +26,13 @@ class Tally:
         """Empty counters."""
         self.memories = np.zeros((config.num_contexts, 2, config.num_memories), np.int64)
         self.episodes = np.zeros((config.num_contexts, 2), np.int64)
+        self.shown = np.zeros(config.num_memories, np.int64)
 
-    def add(self, context: int, shown: list[int], success: bool) -> None:
-        """Count an episode."""
-        self.memories[context, int(success), shown] += 1
-        self.episodes[context, int(success)] += 1
+    def add(self, report: Report | None) -> None:
+        """Count an episode as far as it is reported."""
+        if report is not None:
+            self.memories[report.context, int(report.success), report.told] += 1
+            self.episodes[report.context, int(report.success)] += report.heard
 
     @property
     def successes(self) -> np.ndarray:
@@ -67,14 +78,15 @@ class Observer:
         self.a, self.b = (float(params.prior_a), float(params.prior_b)) if self.setting.prior else (0.0, 0.0)
         self.hits, self.misses = np.zeros(config.num_memories), np.zeros(config.num_memories)
 
-    def update(self, shown: list[int], success: bool, utility: np.ndarray, score: np.ndarray | None) -> None:
-        """Add this episode's weights."""
-        if self.weight in ("uniform", "none"):
+    def update(self, report: Report | None, t: int) -> None:
+        """Add an episode's weights, to the memories that it is evidence for."""
+        if report is None or self.weight in ("uniform", "none"):
             return
-        weight = utility / ONE if score is None or not self.weight.startswith("score") else score
+        scored = report.score is not None and self.weight.startswith("score")
+        weight = report.score if scored else report.utility / ONE
         if self.weight in ("score_normalised", "oracle"):
-            weight = weight / weight.sum() if weight.sum() > 0 else np.full(len(shown), 1 / len(shown))
-        (self.hits if success else self.misses)[shown] += weight
+            weight = weight / weight.sum() if weight.sum() > 0 else np.full(len(weight), 1 / len(weight))
+        (self.hits if report.success else self.misses)[report.told] += weight[report.seen]
 
     def worth(self, tally: Tally) -> np.ndarray:
         """float64 [memory], 0.5 where there is nothing to go by."""
@@ -84,6 +96,10 @@ class Observer:
             (tally.successes, tally.memories[:, 0].sum(0)) if self.weight == "uniform" else (self.hits, self.misses)
         )
         return ratio(hits + self.a, hits + misses + self.a + self.b)
+
+    def known(self, tally: Tally, memory: int) -> Known:
+        """The integer counters, which a rule decides by."""
+        return Known(int(tally.successes[memory]) << 12, int(tally.evidence[memory]))
 
     def contextual(self, tally: Tally) -> np.ndarray:
         """Worth within the context asked for."""
@@ -114,3 +130,8 @@ def ratio(success: np.ndarray, total: np.ndarray) -> np.ndarray:
     """success / total, 0.5 where total is 0."""
     success, total = np.asarray(success, float), np.asarray(total, float)
     return np.divide(success, total, out=np.full(total.shape, 0.5), where=total > 0)
+
+
+def ratio32(success: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """The same in float32."""
+    return np.divide(success, total, out=np.full(total.shape, 0.5, np.float32), where=total > 0)
