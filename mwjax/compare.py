@@ -57,7 +57,9 @@ def settings(experiment: Experiment) -> list[Setting]:
     """Doing nothing, the oracle, and every rule with every value of its knob."""
     if not experiment.rules:
         raise InputError(f"rules: {experiment.source} has no table [rules], such as rules.beta.delta = [0.01, 0.05]")
-    theta = experiment.fields["theta"] if experiment.config.theta_mode == "quantile" else experiment.fields["oracle_theta"]
+    theta = (
+        experiment.fields["theta"] if experiment.config.theta_mode == "quantile" else experiment.fields["oracle_theta"]
+    )
     found = [Setting(NOTHING, "", np.nan), Setting(ORACLE, "theta", theta)]
     for name, values in experiment.rules.items():
         rule, _, knob = name.partition(".")

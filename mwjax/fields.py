@@ -114,7 +114,9 @@ class Fields(BaseModel):
     watchers: list[str] = Field([], description="a list of rules that only watch, as 'beta:delta=.01,counter=windowed'")
     axes: dict[str, list[Any]] = Field({}, description="a table: for `mwjax sweep`, lists of values of fields")
     slices: dict[str, list[Any]] = Field({}, description="a table: for maps, lists of values of fields to cut along")
-    rules: dict[str, list[Any]] = Field({}, description="a table: for `mwjax compare`, rules.RULE.KNOB = list of values")
+    rules: dict[str, list[Any]] = Field(
+        {}, description="a table: for `mwjax compare`, rules.RULE.KNOB = list of values"
+    )
     oracle_theta: Number = Field(0.5, description="true utility below which the oracle of `mwjax compare` deprecates")
     level: Number | None = Field(None, description="makes `mwjax sweep` a map of where Pr[separated] reaches this")
     precision: Number = Field(0.03, description="of the threshold that a map finds, relative half width of its band")

@@ -103,7 +103,9 @@ def bound(table: Array, known: Evidence, at: Threshold | None) -> Array:
         end = jnp.minimum(known.whole + 1, jnp.int32(size - 1)) - known.whole
         return mix(here, lanes.lookup(flat, index + end), known.fraction)
 
-    return row(0) if at is None else mix(row(at.level), row(at.level + jnp.int32(1)), at.share)
+    if at is None:
+        return row(0)
+    return mix(row(at.level), row(at.level + jnp.int32(1)), at.share) - jnp.int32(1)  # not even at theta itself
 
 
 def fit(config: Config, counts: Counts) -> Prior:

@@ -26,6 +26,8 @@ LEAST = 0.5
 """Least a and b (Jeffreys' prior): less puts a pole at 0 or 1, and makes a prior that one outcome overturns."""
 MOST_STEPS, SEARCH_STEPS = 40, 4  # a batch runs to its slowest store
 SMALLEST_SLOPE, ROUNDING = 1e-8, 1e-10  # nats a memory
+STRONGEST, NEARLY = 100_000, 0.999  # beyond it ln Gamma(a) has no digits left to compare likelihoods by
+LEAST_SHAPE = 64, 128  # stores and memories that are compiled for; more of them in powers of two
 
 
 class Prior(NamedTuple):
@@ -58,7 +60,7 @@ def moments(successes: ArrayLike, evidence: ArrayLike, *, most_strength: float =
     Over the M memories with n > 0, N = sum n and w = s / n:
 
         p        = sum s / N                                       (0.5 where N = 0)
-        excess   = sum n (w - p)^2 - p (1 - p) (M - 1)            (sum of squares less its binomial part)
+        excess   = sum n (w - p)^2 - p (1 - p) (M - 1)             (sum of squares less its binomial part)
         spread   = p (1 - p) sum max(n - 1, 0) (1 - n / N)         (what a unit of rho adds to excess)
         capped   = spread <= 0 or excess (most_strength + 1) <= spread
         strength = max(spread / excess - 1, 1), or most_strength where capped
@@ -91,17 +93,17 @@ def fit(successes: ArrayLike, evidence: ArrayLike, *, most_strength: float = 10_
     share = np.clip((start.strength - 2 * LEAST) / room, 0.5 / most_strength, 0.5)
     point = np.stack([special.logit(mean), special.logit(share)], axis=-1)
     rows, memories = mean.size, n.shape[-1]
-    short = (0, _padded(rows) - rows)
-    counters = [np.pad(x.reshape(rows, memories), (short, (0, _padded(memories) - memories))) for x in (hits, n)]
+    short, narrow = ((0, _missing(*sizes)) for sizes in zip((rows, memories), LEAST_SHAPE, strict=True))
+    counters = [np.pad(x.reshape(rows, memories), (short, narrow)) for x in (hits, n)]
     with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):  # optax mixes widths of its integers
         arguments = np.pad(point.reshape(rows, 2), (short, (0, 0))), *counters, np.float64(room)
         a, b, capped = (np.asarray(x)[:rows].reshape(mean.shape) for x in _maximise(*arguments))
     return Prior(a, b, capped)
 
 
-def _padded(size: int) -> int:
-    """The next power of two: few shapes to compile for."""
-    return 1 << max(size - 1, 0).bit_length()
+def _missing(size: int, least: int) -> int:
+    """How many to add: few shapes, as each takes seconds to compile."""
+    return max(1 << max(size - 1, 0).bit_length(), least) - size
 
 
 def _checked(successes: ArrayLike, evidence: ArrayLike, most_strength: float) -> tuple[np.ndarray, np.ndarray]:
@@ -111,8 +113,8 @@ def _checked(successes: ArrayLike, evidence: ArrayLike, most_strength: float) ->
     wrong = ~((hits >= 0) & (hits <= n) & np.isfinite(n))
     if wrong.any():
         raise InputError(f"successes {hits[wrong][0]} of evidence {n[wrong][0]} are not in 0 .. evidence < inf")
-    if not 2 * LEAST < most_strength < math.inf:
-        raise InputError(f"most_strength is {most_strength}, not in ({2 * LEAST:g}, inf)")
+    if not 2 * LEAST < most_strength <= STRONGEST:
+        raise InputError(f"most_strength is {most_strength}, not in ({2 * LEAST:g}, {STRONGEST}]")
     return hits, n
 
 
@@ -124,8 +126,9 @@ def _law(point: Array, room: Array) -> tuple[Array, Array]:
 
 def _loss(a: Array, b: Array, hits: Array, n: Array) -> Array:
     """Negative logarithm of the marginal likelihood, in nats a memory shown; 0 for a memory that was not."""
-    law = jnp.stack([a, b, a + b])[:, None]
-    gained = gammaln(law + jnp.stack([hits, n - hits, n])) - gammaln(law)  # one call: it is most of the program
+    counters = jnp.pad(jnp.stack([hits, n - hits, n]), ((0, 0), (1, 0)))  # the first column is the prior itself
+    log_gamma = gammaln(jnp.stack([a, b, a + b])[:, None] + counters)  # one call: it is most of the program
+    gained = log_gamma[:, 1:] - log_gamma[:, :1]
     return (gained[2] - gained[0] - gained[1]).sum() / jnp.maximum((n > 0).sum(dtype=n.dtype), 1)
 
 
@@ -148,8 +151,10 @@ def _descend(point: Array, hits: Array, n: Array, room: Array) -> tuple[Array, A
     a, b = _law(lax.while_loop(unfinished, body, first)[0], room)
     most = room + 2 * LEAST
     a_cap = jnp.clip(a / (a + b) * most, LEAST, most - LEAST)
-    capped = _loss(a_cap, most - a_cap, hits, n) <= _loss(a, b, hits, n) + ROUNDING
-    return jnp.where(capped, a_cap, a), jnp.where(capped, most - a_cap, b), capped
+    law, law_cap = jnp.stack([a, b]), jnp.stack([a_cap, most - a_cap])
+    free, tied = lax.map(lambda law: _loss(law[0], law[1], hits, n), jnp.stack([law, law_cap]))
+    capped = (tied <= free + ROUNDING) | (a + b >= NEARLY * most)
+    return *jnp.where(capped, law_cap, law), capped
 
 
 @jax.jit

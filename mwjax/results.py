@@ -12,7 +12,7 @@ import xarray
 from scipy import special
 
 from mwjax import registry, store
-from mwjax.analysis import adaptive, pairs, verdicts
+from mwjax.analysis import adaptive, calibration, pairs, verdicts
 from mwjax.config import METRICS
 from mwjax.episode.records import FORECAST_LEVELS
 from mwjax.experiment import Experiment
@@ -132,8 +132,8 @@ def statistics(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, 
     count = np.isfinite(values).sum(axis=0)
     with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)  # of means over nothing
-        mean = np.nanmean(values, axis=0, dtype=np.float64)
-        sd = np.nanstd(values, axis=0, ddof=1, dtype=np.float64)
+        mean = np.asarray(np.nanmean(values, axis=0, dtype=np.float64))
+        sd = np.asarray(np.nanstd(values, axis=0, ddof=1, dtype=np.float64))
         half = special.stdtrit(count - 1, 0.975) * sd / np.sqrt(count)
     return mean, sd, mean - half, mean + half
 
@@ -164,6 +164,8 @@ def per_life(dataset: xarray.Dataset) -> Iterator[tuple[str, np.ndarray]]:
     whole = adaptive.measure(dataset) if "expected_hits" in dataset else {}
     if "decisions" in dataset:
         whole |= verdicts.measure(dataset)
+    if "calibration" in dataset:
+        whole |= calibration.measure(dataset)
     if "removal_value" in dataset:
         whole |= {f"removal_value.{m}": dataset.removal_value.sel(removed=m).values for m in dataset.removed.values}
     marks = dataset.sizes["checkpoint"]

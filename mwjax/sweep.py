@@ -184,13 +184,15 @@ def plan_lines(plan: dict[str, Any]) -> list[str]:
 def sweep_fingerprint(experiment: Experiment) -> str:
     """As `fingerprint`, with the axes, slices and the aim."""
     aim = experiment.aim.__dict__ if experiment.aim else None
-    text = json.dumps([fingerprint(experiment), experiment.axes, experiment.slices, experiment.rules, aim], sort_keys=True)
+    text = json.dumps(
+        [fingerprint(experiment), experiment.axes, experiment.slices, experiment.rules, aim], sort_keys=True
+    )
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def sweep_folder(experiment: Experiment) -> Path:
+def sweep_folder(experiment: Experiment, kind: str = "sweep") -> Path:
     """Where `mwjax sweep` stores an experiment: results/sweep-<name>-<8 digits of the fingerprint>."""
-    return Path("results") / f"sweep-{experiment.name}-{sweep_fingerprint(experiment)[:8]}"
+    return Path("results") / f"{kind}-{experiment.name}-{sweep_fingerprint(experiment)[:8]}"
 
 
 def reopen_sweep(experiment: Experiment, out: str | Path) -> xarray.Dataset:
@@ -209,29 +211,32 @@ def sweep(
 ) -> xarray.Dataset:
     """Every combination of the values in experiment.axes on the same seeds: one variable a metric.
 
-    Dimensions are seed, the axes in their order, checkpoint. Cells of equal Config share one compilation.
+    Dimensions are seed, the axes in their order, checkpoint; where the cells differ in their checkpoints, the last one
+    only. Cells of equal Config share one compilation. A metric that some cells lack is left out.
     """
     plan(experiment)
     names, shape = list(experiment.axes), [len(values) for values in experiment.axes.values()]
     began, cells, first = time.perf_counter(), list(itertools.product(*experiment.axes.values())), None
     found: dict[str, list[np.ndarray]] = {}
+    same = True
     for done, values in enumerate(cells):
         cell = run(vary(experiment, **dict(zip(names, values, strict=True))), devices=devices)
         first = cell if first is None else first
-        if not np.array_equal(cell.checkpoint, first.checkpoint):
-            raise InputError(
-                f"axes: {names}: the checkpoints must be the same in all cells; use checkpoints as an axis"
-            )
+        same &= np.array_equal(cell.checkpoint, first.checkpoint)
         for name, one in results.per_life(cell):
             found.setdefault(name, []).append(one.astype(np.float32))
         if progress is not None:
             progress((done + 1) * experiment.seeds, len(cells) * experiment.seeds)
     assert first is not None
-    made = xarray.Dataset(coords={"seed": first.seed, "checkpoint": first.checkpoint})
+    marks = first.checkpoint if same else first.checkpoint[-1:]
+    made = xarray.Dataset(coords={"seed": first.seed, "checkpoint": marks})
     for name, values in experiment.axes.items():
         plain = values if all(isinstance(one, int | float | str) for one in values) else [str(one) for one in values]
         made = made.assign_coords({name: (name, np.asarray(plain, object if isinstance(plain[0], str) else None))})
     for name, values in found.items():
+        if len(values) < len(cells):
+            continue
+        values = values if same else [one[:, -1:] for one in values]
         whole = np.stack(values, axis=1).reshape(len(values[0]), *shape, -1)
         made[name] = (("seed", *names, "checkpoint"), whole)
     attrs = {

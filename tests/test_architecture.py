@@ -12,7 +12,7 @@ PACKAGE = Path(mwjax.__file__).parent
 ORDER = (
     "types", "streams", "checks", "rules", "config", "lanes", "sumtree", "roster", "worlds", "retrieval", "estimators",
     "metrics", "governance", "episode", "registry", "engine", "theory", "reference", "testing", "store", "fields", "settings", "experiment", "analysis",
-    "contour", "results", "sweep", "separation", "paper",
+    "contour", "priors", "results", "sweep", "compare", "separation", "paper",
     "sensitivity", "logs", "replay", "plots", "report", "peers", "bench", "cli",
     "__main__",
 )  # fmt: skip

@@ -94,7 +94,8 @@ def test_the_simulation_equals_the_plain_loop(law, name):
     """Chances of a first episode bit for bit, since expected_hits holds them exactly, then counts of whole lives."""
     shape = {"num_memories": 12, "num_retrieved": 5, "num_contexts": 2, **SETTINGS[name]}
     config = Config(**shape, outcome=law, metrics=("mean_success", "compensator"))
-    traced = {"base_success": [0.9, 0.2], "utility_low": 0.3, "temperature": 0.1, "score_low": 0.0}
+    traced = {"base_success": [0.9, 0.2], "temperature": 0.1, "score_low": 0.0}
+    traced |= {"utility_high": 0.7} if law == "noisy_or" else {"utility_low": 0.3}
     traced |= {"exploration_floor": 0.1} if name == "softmax" else {}
     for episodes, lives in ((1, 48), (250, 3)):
         params = make_params(config, num_episodes=episodes, **traced)

@@ -91,6 +91,7 @@ def test_integers_are_equal_and_floats_agree(case):
     )
     watch = tuple(ESTIMATORS) if case in EVERY else watch
     watch = (*watch, static["actor"]) if static.get("actor", watch[0]) not in watch else watch
+    static = {"max_evidence": traced["num_episodes"], **static} if case in EVERY else static
     config = Config(**static, observers=watch, num_checkpoints=len(marks), metrics=METRICS)
     params = make_params(config, checkpoints=marks, **traced)
     seeds = np.array([0, 1, 2**32 - 1], np.uint32)
@@ -100,13 +101,14 @@ def test_integers_are_equal_and_floats_agree(case):
         life = reference.simulate(config, params, 2**31 + 5, int(seed), trace.p_plus[i])
         assert (trace.utility[i] == life.utility).all()
         assert (trace.counts.evidence[i] == life.evidence).all()
-        assert (trace.counts.shown[i] == life.evidence).all()
+        assert (trace.counts.shown[i] == life.shown).all()
         assert (trace.counts.successes[i] == life.successes).all()
         assert (trace.counts.episodes[i] == np.bincount(life.context, minlength=config.num_contexts)).all()
         np.testing.assert_allclose(trace.expected_hits[i], life.expected_hits / 2**24, rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(trace.worth[i], life.worth, rtol=1e-5, atol=1e-6)
         found = {name: values[i] for name, values in trace.metrics.items()}
-        for name in ("evidence_quantile", "pair_count"):
+        assert (trace.calibration[i, exact] == life.calibration[exact]).all()
+        for name in ("evidence_quantile", "pair_count", "store_size", "active_size"):
             assert (found[name] == life.metrics[name]).all(), name
         assert (found["label_count"][..., exact] == life.metrics["label_count"][..., exact]).all()
         np.testing.assert_allclose(found["spearman"][:, exact], life.metrics["spearman"][:, exact], atol=1e-6)

@@ -1,4 +1,4 @@
-"""How soon rules deprecate: the last table of the paper's notes, simulated lives, and enumeration by hand."""
+"""How soon rules deprecate: the published table, simulated lives, and enumeration by hand."""
 
 import itertools
 import math
@@ -114,7 +114,7 @@ def test_median_delay():
 
 
 def test_crossing_delays():
-    """Paper's notes: about 25 retrievals at theta = .3 and 19 at .4, whatever the age; lifetime counters by their age."""
+    """About 25 retrievals at theta = .3 and 19 at .4, whatever the age; with lifetime counters in proportion to it."""
     assert round(deprecation.discounted_delay(0.95, 0.97, 0.05, 0.3)) == 25
     assert round(deprecation.discounted_delay(0.95, 0.97, 0.05, 0.4)) == 19
     worth, steps = 0.97, 0

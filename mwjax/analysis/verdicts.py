@@ -124,7 +124,8 @@ def of_rule(dataset: xarray.Dataset, store: Store, rule: int, theta: np.ndarray)
     false_deprecation: decided while p+ >= theta, of those ever good; false_by_removal: decided though removal lowers
     success, of those for which it does at first or at the end; missed: not decided, of those bad at the end;
     false_alarms: decided while p+ >= theta, per 1,000 retrievals of such memories until then; detected: decided from
-    switch_at on, of the drifting memories whose p+ falls below theta and which were there.
+    switch_at on, of the drifting memories whose p+ falls below theta and which were there; delay: their mean number of
+    retrievals until then or the end.
     """
     first, shown = dataset.decisions.values[:, rule, 0], dataset.decisions.values[:, rule, 1]
     seeds, every = len(first), np.arange(len(first))
@@ -145,6 +146,7 @@ def of_rule(dataset: xarray.Dataset, store: Store, rule: int, theta: np.ndarray)
     if "after_episode" in dataset.decision.values:
         stale, after = stale_memories(dataset, store, rule, theta), dataset.decisions.values[:, rule, 2] >= 0
         found["detected"] = _share(stale & after, stale)
+        found["delay"] = _share(np.where(stale, _retrievals(dataset, store, rule), 0), stale)
     return found
 
 
@@ -155,23 +157,29 @@ def stale_memories(dataset: xarray.Dataset, store: Store, rule: int, theta: np.n
     before = truth(store, every, np.full(seeds, max(switch - 1, 0))).p_plus >= theta[:, None]
     after = truth(store, every, np.full(seeds, episodes - 1)).p_plus < theta[:, None]
     first = dataset.decisions.values[:, rule, 0]
-    gone = (first >= 0) & (first < switch) if store.fields["governance"] == "deprecate" and rule == 0 else False
-    return before & after & ~gone
+    there = (first < 0) | (first >= switch)
+    if store.fields["governance"] != "deprecate" or rule:
+        there = np.ones_like(there)
+    return before & after & there
 
 
 def delays(dataset: xarray.Dataset, rule: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of every stale memory: (delay in retrievals since the switch, in episodes, still undetected), pooled over lives."""
+    """Of every stale memory of all lives: (delay in retrievals since the switch, in episodes, still undetected)."""
     store, names = store_of(dataset), dataset["rule"].values.tolist()
     acting = store.fields["governance"] != "none" and rule == 0
     theta = theta_of(store, str(names[rule]), acting)
     stale = stale_memories(dataset, store, rule, theta)
     switch, episodes = store.fields["switch_at"], int(dataset.attrs["episodes"])
-    at_switch = dataset.shown_at.sel(checkpoint=switch).values if switch else np.zeros_like(dataset.shown.values)
-    when, shown = dataset.decisions.values[:, rule, 2], dataset.decisions.values[:, rule, 3]
-    censored = when < 0
-    retrievals = np.where(censored, dataset.shown.values, shown) - at_switch
-    passed = np.where(censored, episodes - switch, when - switch + 1)
-    return retrievals[stale], passed[stale], censored[stale]
+    when = dataset.decisions.values[:, rule, 2]
+    passed = np.where(when < 0, episodes - switch, when - switch + 1)
+    return _retrievals(dataset, store, rule)[stale], passed[stale], when[stale] < 0
+
+
+def _retrievals(dataset: xarray.Dataset, store: Store, rule: int) -> np.ndarray:
+    """Retrievals from the switch until the first decision after it, or the end: [seed, memory]."""
+    switch, (when, shown) = store.fields["switch_at"], dataset.decisions.values[:, rule, 2:4].swapaxes(0, 1)
+    before = dataset.shown_at.sel(checkpoint=switch).values if switch else 0
+    return np.where(when < 0, dataset.shown.values, shown) - before
 
 
 def _at_decisions(store: Store, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

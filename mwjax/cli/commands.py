@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import json
 import os
-import shutil
 import sys
 import threading
 import time
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from mwjax.experiment import Experiment
 
 FULL_SEEDS, QUICK_SEEDS = 1_000, 200
-REPLAY_FILES = {"replay.json", "memories.csv"}
 
 INTERRUPT = threading.Event()
 """Set by Ctrl-C."""
@@ -109,6 +107,25 @@ def sweep(args: argparse.Namespace) -> Answer:
     return Answer(lambda: {**report.sweep_json(found), "store": str(out)}, lambda to: report.print_sweep(found, to))
 
 
+def compare(args: argparse.Namespace) -> Answer:
+    """Governance rules on the same lives."""
+    from mwjax import compare, plots, report, store, sweep
+
+    start_devices(args.device)
+    asked = asked_for(args)
+    out = Path(args.out or sweep.sweep_folder(asked, "compare"))
+    if not args.fresh and store.state(out) == "finished":
+        found = sweep.reopen_sweep(asked, out)
+        note(args, f"{out} holds this result already; --fresh simulates it again")
+    else:
+        compare.settings(asked)
+        store.refuse(out, args.fresh)
+        with progress(args, asked.name, asked.num_episodes) as tick:
+            found = store.save(compare.compare(asked, progress=tick), out, fresh=args.fresh)
+        plots.save(plots.figure(found), out / "figure")
+    return Answer(lambda: {**compare.as_json(found), "store": str(out)}, lambda to: report.print_compare(found, to))
+
+
 def run(args: argparse.Namespace) -> Answer:
     """Simulate one experiment, store it and draw its figure."""
     from mwjax import plots, report, results, sweep
@@ -130,6 +147,12 @@ def show(args: argparse.Namespace) -> Answer:
     from mwjax import report, results, store
 
     found = store.open_store(args.store)
+    if found.attrs.get("kind") == "compare":
+        from mwjax import compare
+
+        return Answer(
+            lambda: {**compare.as_json(found), "store": args.store}, lambda to: report.print_compare(found, to)
+        )
     if "kind" in found.attrs:
         return Answer(
             lambda: {**report.sweep_json(found), "store": args.store}, lambda to: report.print_sweep(found, to)
@@ -178,6 +201,7 @@ def rule(args: argparse.Namespace) -> Answer:
 def replay(args: argparse.Namespace) -> Answer:
     """Feed a real log through the estimators."""
     from mwjax import replay, report
+    from mwjax.cli.folders import replay_folder
 
     start_devices(args.device)
     names = ("estimator", "theta_low", "theta_high", "min_evidence", "strict")
@@ -188,26 +212,6 @@ def replay(args: argparse.Namespace) -> Answer:
             (folder / "replay.json").write_text(json.dumps(replay.report_json(found), indent=1) + "\n", "utf-8")
             replay.report_csv(found, folder / "memories.csv")
     return Answer(lambda: replay.report_json(found), lambda to: report.print_replay(found, to))
-
-
-@contextlib.contextmanager
-def replay_folder(out: Path) -> Iterator[Path]:
-    """A folder beside `out`; its files move there when all are written, and replace only those of an earlier replay."""
-    from mwjax.types import InputError
-
-    aside = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
-        if out.exists() and {path.name for path in out.iterdir()} not in (set(), REPLAY_FILES):
-            raise InputError(f"{out}: holds other files than those of a replay; give another folder")
-        aside.mkdir(parents=True)
-        yield aside
-        out.mkdir(exist_ok=True)
-        for name in sorted(REPLAY_FILES):
-            os.replace(aside / name, out / name)
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written ({error.strerror})") from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
 
 
 def bench(args: argparse.Namespace) -> Answer:

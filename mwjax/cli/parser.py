@@ -145,6 +145,14 @@ def _simulate(command: Callable[..., Parser]) -> None:
     _experiment(it)
     it.add_argument("--dry-run", action="store_true", help="say what would be simulated, and stop")
 
+    it = command(
+        "compare",
+        "Let governance rules act on the same lives, each with every value of its knob ([rules]), and say which wins.",
+        "mwjax compare frequentist_vs_beta",
+        "mwjax compare frequentist_vs_beta --seeds 50 --set 'rules.beta.delta=[0.05, 0.01]' --json",
+    )
+    _experiment(it)
+
 
 def _experiment(it: Parser) -> None:
     """What names an experiment, changes it, and says where its result goes."""

@@ -28,7 +28,7 @@ class Report(NamedTuple):
     heard: bool  # is it reported at all?
     seen: list[bool]  # is it evidence for each of the shown memories?
     utility: np.ndarray  # int64 [shown], the true ones
-    score: np.ndarray | None  # [shown]
+    score: np.ndarray  # [shown], empty where nothing heeds it
 
     @property
     def told(self) -> list[int]:
@@ -61,12 +61,12 @@ class Roster:
 
     def __init__(self, config: Config, params: Params) -> None:
         """Those that are there at first are active."""
-        self.order = list(range(config.num_memories))
+        self.order, self.place = (list(range(config.num_memories)) for _ in range(2))
         self.active = self.live = int(params.num_initial)
 
     def status(self, memory: int) -> int:
         """ACTIVE, SUPPRESSED or GONE."""
-        place = self.order.index(memory)
+        place = self.place[memory]
         return ACTIVE if place < self.active else SUPPRESSED if place < self.live else GONE
 
     def statuses(self) -> np.ndarray:
@@ -75,8 +75,9 @@ class Roster:
 
     def swap(self, memory: int, place: int) -> None:
         """Exchange a memory with the one that stands at a place."""
-        mine = self.order.index(memory)
-        self.order[mine], self.order[place] = self.order[place], memory
+        mine, other = self.place[memory], self.order[place]
+        self.order[mine], self.order[place] = other, memory
+        self.place[other], self.place[memory] = mine, place
 
     def move(self, memory: int, to: int) -> None:
         """One group further at a time: into the group's near end, and the border moves over it."""

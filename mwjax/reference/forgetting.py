@@ -25,8 +25,9 @@ class Forgetful:
 
     def update(self, report: Report | None, t: int) -> None:
         """Learn from what is reported in episode t."""
-        for memory in report.told if report else ():
-            self.learn(memory, report.success, report.episode)
+        if report is not None:
+            for memory in report.told:
+                self.learn(memory, report.success, report.episode)
 
     def learn(self, memory: int, success: bool, episode: int) -> None:
         """All shrink by the discount at an observation, then it is added."""
@@ -39,7 +40,8 @@ class Forgetful:
 
     def worth(self, tally: Tally) -> np.ndarray:
         """float32 [memory]: the share of successes, with the prior if it is read with one."""
-        failures, successes = F([self.pair(memory) for memory in range(self.config.num_memories)]).T * F(2**-BITS)
+        pairs = np.array([self.pair(memory) for memory in range(self.config.num_memories)], F)
+        failures, successes = pairs.T * F(2**-BITS)
         if not self.prior:
             return ratio32(successes, successes + failures)
         a, b = F(self.params.prior_a), F(self.params.prior_b)

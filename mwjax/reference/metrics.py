@@ -6,9 +6,11 @@ import numpy as np
 from scipy import stats
 
 from mwjax.config import Config, Params
+from mwjax.reference.governance import ordered_sum
 from mwjax.reference.observers import Tally
 from mwjax.reference.worlds import ONE
 
+STORE = ("store_size", "active_size", "kept_utility", "prior_strength")
 QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 
 
@@ -20,12 +22,16 @@ def measure(
     utility: np.ndarray,
     p: np.ndarray | None,
     mean_success: float,
+    live: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """All metrics at one checkpoint; those that need p+ only if it is given."""
+    """All metrics at one checkpoint, by the utilities then; with p+ all, else without those that need it.
+
+    `live`: bool [memory], neither gone nor unborn.
+    """
     position = [int(q * (len(utility) - 1)) for q in QUANTILES]
     evidence, pairs = tally.evidence, config.num_pairs
     found = {
-        "spearman": np.array([spearman(one, utility) for one in worth]),
+        "spearman": np.array([spearman(one[live], utility[live]) for one in worth]),
         "evidence_quantile": np.sort(evidence)[position],
         "mean_success": np.array(mean_success),
         "starved": (evidence < int(params.min_evidence)).mean(),
@@ -35,6 +41,12 @@ def measure(
         return found
     labels = label_count(params, worth, evidence, (p, utility / ONE))
     return found | {"rmse": np.sqrt(np.square(worth - p).mean(axis=1)), "label_count": labels}
+
+
+def store(utility: np.ndarray, live: np.ndarray, active: int) -> dict[str, np.ndarray]:
+    """How many memories are live, how many active, and the mean utility of the live ones, float32."""
+    kept = ordered_sum(np.where(live, utility, 0).astype(np.float32) * np.float32(1 / ONE)) / np.float32(live.sum())
+    return {"store_size": live.sum(), "active_size": np.array(active), "kept_utility": np.array(kept)}
 
 
 def spearman(worth: np.ndarray, utility: np.ndarray) -> float:

@@ -82,8 +82,7 @@ class Observer:
         """Add an episode's weights, to the memories that it is evidence for."""
         if report is None or self.weight in ("uniform", "none"):
             return
-        scored = report.score is not None and self.weight.startswith("score")
-        weight = report.score if scored else report.utility / ONE
+        weight = report.score if self.weight.startswith("score") else report.utility / ONE
         if self.weight in ("score_normalised", "oracle"):
             weight = weight / weight.sum() if weight.sum() > 0 else np.full(len(weight), 1 / len(weight))
         (self.hits if report.success else self.misses)[report.told] += weight[report.seen]

@@ -8,6 +8,7 @@ import numpy as np
 
 from mwjax.config import LEVELS, Config, Params
 from mwjax.config.tables import fans
+from mwjax.reference.changes import ACTIVE, Roster
 from mwjax.reference.words import below
 from mwjax.reference.worlds import fixed_point
 
@@ -30,31 +31,36 @@ class Policy:
 
     uses_worth = False
 
-    def __init__(self, config: Config, params: Params, worth: np.ndarray) -> None:
+    def __init__(self, config: Config, params: Params, worth: np.ndarray, roster: Roster) -> None:
         """`worth` is the actor's before any episode."""
         self.config, self.params, self.k, self.n = config, params, config.num_retrieved, config.num_memories
-        self.masked = int(params.masked)
+        self.masked, self.roster = int(params.masked), roster
         self.begin(worth)
 
     def begin(self, worth: np.ndarray) -> None:
         """Prepare what a policy keeps."""
 
     def num_words(self) -> int:
-        """Words an episode takes."""
-        return self.k
+        """Words an episode takes: one a slot, and a coin where suppressed memories take part in some episodes."""
+        return self.k + (self.config.governance == "suppress")
 
     def retrieve(
         self, word: np.ndarray, context: int, worth: np.ndarray, score: np.ndarray, lot: np.ndarray
     ) -> list[int]:
         """The retrieved set."""
-        return subset(word[: self.k], self.n, self.masked)
+        explores = self.config.governance == "suppress" and self.explores(word[self.k])
+        return self.among(word, self.roster.live if explores else self.roster.active)
+
+    def among(self, word: np.ndarray, size: int) -> list[int]:
+        """A uniform set of the first so many memories in the order of the roster."""
+        return [self.roster.order[i] for i in subset(word[: self.k], size, self.masked)]
 
     def explores(self, word: int) -> bool:
         """Is this an episode of the floor?"""
         return int(word) >> 8 < fixed_point(self.params.exploration_floor)
 
     def observe(self, retrieved: list[int], worth: np.ndarray) -> None:
-        """Follow the worth of what was shown."""
+        """Follow the worth of what was shown, or has changed its status."""
 
 
 class Pools(Policy):
@@ -150,8 +156,9 @@ class Softmax(Policy):
         below_top = int(np.prod(self.fans))
         leaves = np.zeros(-(-self.n // below_top) * below_top, F)
         leaves[: self.n] = self.weigh(worth)
-        if self.masked >= 0:
-            leaves[self.masked] = 0
+        for memory in range(self.n):
+            if self.out(memory):
+                leaves[memory] = 0
         self.levels = [leaves]
         for fan in self.fans:
             self.levels.append(np.array([ordered_sum(row) for row in self.levels[-1].reshape(-1, fan)], F))
@@ -159,6 +166,10 @@ class Softmax(Policy):
     def num_words(self) -> int:
         """One a slot; with a floor, a coin for the episode or for each slot."""
         return {"none": self.k, "episode": self.k + 1, "slot": 2 * self.k}[self.config.floor_mode]
+
+    def out(self, memory: int) -> bool:
+        """Is it never drawn by its weight?"""
+        return memory == self.masked or self.roster.status(memory) != ACTIVE
 
     def weigh(self, worth: np.ndarray) -> np.ndarray:
         """Weights by the table."""
@@ -188,13 +199,14 @@ class Softmax(Policy):
         """Successive draws, each taken out of the tree."""
         k, mode, found = self.k, self.config.floor_mode, []
         uniform = mode == "episode" and self.explores(word[k])
-        whole, every = ordered_sum(self.levels[-1]), subset(word[:k], self.n, self.masked)
+        whole, every = ordered_sum(self.levels[-1]), self.among(word, self.roster.live)
         for slot in range(k):
             remaining = ordered_sum(self.levels[-1])
             if uniform:
                 memory = every[slot]
             elif mode == "slot" and self.floor(int(word[k + slot]), whole, remaining, slot):
-                left = [m for m in range(self.n) if m not in found and m != self.masked]
+                live = self.roster.order[: self.roster.live]
+                left = [memory for memory in live if memory not in found and memory != self.masked]
                 memory = left[below(word[slot], len(left))]
             else:
                 memory = self.pick(int(word[slot]), remaining)
@@ -204,7 +216,7 @@ class Softmax(Policy):
 
     def floor(self, word: int, whole: np.floating, remaining: np.floating, slot: int) -> bool:
         """Does the slot draw from the uniform component?"""
-        live, eps = self.n - (self.masked >= 0), F(self.params.exploration_floor)
+        live, eps = self.roster.live - (self.masked >= 0), F(self.params.exploration_floor)
         with np.errstate(divide="ignore", invalid="ignore"):
             odds = whole * F(live - slot) * eps / (remaining * ((F(1) - eps) * F(live)))
             return not F(word >> 8) * F(2**-24) * (F(1) + odds) < F(1) if np.isfinite(odds) else True
@@ -212,7 +224,7 @@ class Softmax(Policy):
     def observe(self, retrieved: list[int], worth: np.ndarray) -> None:
         """Weigh what was shown anew."""
         for memory, weight in zip(retrieved, self.weigh(worth), strict=True):
-            self.put(memory, weight)
+            self.put(memory, F(0) if self.out(memory) else weight)
 
 
 def ordered_sum(values: np.ndarray) -> np.floating:
@@ -241,8 +253,9 @@ class Greedy(Policy):
     ) -> list[int]:
         """Best first; equal keys by index."""
         if self.explores(word[self.k]):
-            return subset(word[: self.k], self.n, self.masked)
+            return self.among(word, self.roster.live)
         key = self.key(worth, score, lot)
+        key[self.roster.order[self.roster.active :]] = -1
         if self.masked >= 0:
             key[self.masked] = -1
         return np.argsort(-key, kind="stable")[: self.k].tolist()

@@ -64,6 +64,7 @@ def chance(config: Config, params: Params, utility: np.ndarray, context: int, sc
     if law == "mean":
         return -(-int(utility.sum()) // k)
     if law == "top_ranked":
+        assert score is not None
         return int(utility[np.argmax(score)])
     base = fixed_point(params.base_success[context])
     if law == "weakest_link":

@@ -35,7 +35,7 @@ with open("rule.json") as file:  # mwjax rule NAME --json > rule.json
 
 
 def deprecate(successes, failures):
-    """Whether to forget a memory. Beyond the table its last entry is cautious."""
+    """Whether to forget a memory; beyond the table its last entry decides."""
     evidence = min(successes + failures, len(most) - 1)
     return successes <= most[evidence]
 '''

@@ -12,7 +12,7 @@ import xarray
 from rich.console import Console
 from rich.text import Text
 
-from mwjax.report.tables import new_table, number, say
+from mwjax.report.text import new_table, number, say
 from mwjax.results import statistics
 
 COLUMNS = (

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import xarray
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from mwjax import paper, theory
 from mwjax.config import PUBLISHED_CHECKPOINTS
-from mwjax.report import worlds
+from mwjax.report import governance, worlds
+from mwjax.report.text import new_table, number, say
 from mwjax.results import per_life, statistics
 from mwjax.types import TRUTH_SCALES
 
@@ -38,21 +38,17 @@ def print_run(dataset: xarray.Dataset, console: Console) -> None:
         _print_ranking(dataset, config, console)
     if "label_count" in dataset:
         _print_labels(dataset, config, console)
-    for line in [*_life_lines(dataset), *worlds.lines(dataset, config), *_run_lines(dataset)]:
+    if "decisions" in dataset:
+        governance.print_decisions(dataset, console)
+    if "calibration" in dataset:
+        governance.print_calibration(dataset, console)
+    for line in [
+        *_life_lines(dataset),
+        *worlds.lines(dataset, config),
+        *governance.lines(dataset, config),
+        *_run_lines(dataset),
+    ]:
         say(console, line)
-
-
-def say(console: Console, text: str | Text) -> None:
-    """Print one line as it is."""
-    console.print(text, markup=False, highlight=False)
-
-
-def new_table(*headings: str) -> Table:
-    """A table whose first column is text and may wrap, the others numbers."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for i, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if i else "left", no_wrap=i > 0)
-    return table
 
 
 def _same(config: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
@@ -96,13 +92,6 @@ def closed_spearman(config: Mapping[str, Any], metric: str, episodes: int) -> fl
     if metric not in share or not enough or not _same(config, UNIFORM):
         return None
     return theory.spearman(memories, retrieved, episodes, effective=share[metric], **bounds)
-
-
-def number(value: float | None, digits: int = 3) -> str:
-    """A number for a table, - for none."""
-    if value is None or not np.isfinite(value):
-        return "-"
-    return f"{value:.{digits}f}" if abs(value) < 10 else f"{value:,.0f}"
 
 
 def _spread(value: float, spread: float | None, digits: int = 2) -> str:
