@@ -174,6 +174,7 @@ def test_histograms_are_checked():
     with pytest.raises(InputError, match=r"not both \[..., 256\]"):
         calibration.brier(np.zeros(10), np.zeros(10))
     with pytest.raises(InputError, match=r"successes 1 of count 0 are not in 0 .. count"):
-        calibration.brier(empty, empty + 1)
-    with pytest.raises(InputError, match=r"bins is 300, not in 1 .. 256"):
-        calibration.ece(empty, empty, bins=300)
+        calibration.brier(empty, np.eye(LEVELS)[7])
+    for bins in (0, 257):
+        with pytest.raises(InputError, match=rf"bins is {bins}, not in 1 .. 256"):
+            calibration.ece(empty, empty, bins=bins)

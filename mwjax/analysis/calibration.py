@@ -103,7 +103,7 @@ def _checked(count: ArrayLike, successes: ArrayLike) -> tuple[np.ndarray, np.nda
 def _binned(count: ArrayLike, successes: ArrayLike, bins: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Count, successes and sum of forecasts of every bin, [..., bin]."""
     n, s = _checked(count, successes)
-    if not 0 <= bins <= 2 * LEVELS:
+    if not 1 <= bins <= LEVELS:
         raise InputError(f"bins is {bins}, not in 1 .. {LEVELS}")
     first = np.searchsorted(MIDPOINTS * bins, np.arange(bins))
     n, s, forecasts = (np.add.reduceat(x, first, axis=-1) for x in (n, s, n * MIDPOINTS))

@@ -71,11 +71,8 @@ def _absorb(law: np.ndarray, p: float, most: np.ndarray, low: np.ndarray, high: 
         last += 1
         if bound >= first:
             gone[look] = law[first : bound + 1].sum()
-            law[first : bound + 1] = 0
             first = bound + 1
-        if least > first:
-            law[first:least] = 0
-            first = least
+        first = max(first, least)
         if greatest < last:
             law[greatest + 1 : last + 1] = 0
             last = greatest
