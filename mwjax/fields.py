@@ -46,7 +46,7 @@ class Fields(BaseModel):
     pool_sizes: list[int] = Field([], description="a list of the memories in each pool")
     pool_slots: list[list[int]] = Field([], description="a row a task type: how many of each pool a set holds")
     base_success: Numbers = Field(
-        PARAMS["base_success"], description="Pr[success] at mean utility 0.5, or a list of them"
+        PARAMS["base_success"], description="Pr[success] at neutral utility, or one a context"
     )
     gain: Number = Field(PARAMS["gain"], description="how much Pr[success] changes with the utility of the set")
     outcome: Component = Field(Config.outcome, description="one of `mwjax list worlds`")

@@ -154,7 +154,7 @@ def moving(config: Config, params: Params, known: Evidence, counts: Counts, born
         worth = ratio(known.successes.astype(jnp.float32) * jnp.float32(2.0**-UNIT_BITS), whole)
         unborn = jnp.arange(config.num_memories, dtype=jnp.int32)[:, None] >= born
         worth = jnp.where(unborn, jnp.float32(2), worth)
-        place = (params.rules.theta * born.astype(jnp.float32)).astype(jnp.int32)
+        place = jnp.minimum((params.rules.theta * born.astype(jnp.float32)).astype(jnp.int32), born - 1)
         found = metrics.order(worth)
         here = (found.below <= place) & (jnp.int32(config.num_memories) - found.above > place)
         return jnp.where(here, worth, jnp.float32(-1)).max(0)
@@ -171,7 +171,7 @@ def against(
     at, later = None, None
     if theta is not None:
         at, later = threshold(theta), threshold(theta + params.rules.hysteresis)
-    enough, heard = evidence >= params.rules.least, known.whole > 0
+    enough, heard = (evidence >= params.rules.least) & (evidence > 0), known.whole > 0
     if docket.prior is not None:
         known = with_prior(known, docket.prior)
     acts = enough & (known.successes <= bound(params.rules.acts, known, at))
@@ -180,7 +180,7 @@ def against(
         restored |= known.successes > bound(params.rules.keeps, known, later)
     if config.scope == "every_context":  # leading axis context: every context that has seen the memory must agree
         acts = (acts | ~heard).all(0) & (enough & heard).any(0)
-        restored = restored.any(0)
+        restored = (restored & heard).any(0)
     return acts, restored
 
 

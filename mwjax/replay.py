@@ -14,7 +14,7 @@ import json
 import os
 import pickle
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,7 +25,7 @@ from jax import Array, lax
 from scipy import special, stats
 
 from mwjax import estimators, metrics, registry
-from mwjax.config import MAX_EPISODES, Config, Params, check_name, make_params
+from mwjax.config import MAX_EPISODES, MAX_EVIDENCE, Config, Params, check_name, make_params
 from mwjax.logs import BATCH_EPISODES, Batch, Log, canonical
 from mwjax.types import LABELS, InputError, Pytree, Step
 
@@ -105,7 +105,8 @@ def replay(
     strict: bool = False,
 ) -> Report:
     """Read the log at `path` and report on its memories. `strict`: InputError at the first bad line."""
-    params = make_params(Config(), theta_low=theta_low, theta_high=theta_high, min_evidence=min_evidence)
+    read_out = {"theta_low": theta_low, "theta_high": theta_high, "min_evidence": min_evidence}
+    make_params(Config(), **read_out)
     log, uses_score = Log(path, strict=strict), _uses_score(estimator)
     with tempfile.SpooledTemporaryFile(SPOOL_BYTES) as spool:
         for batch in canonical.read(log, weigh_by_score=uses_score):
@@ -115,7 +116,9 @@ def replay(
         episodes = _tally(log)
         if uses_score and log.used > MAX_EPISODES:
             raise InputError(f"{path}: {log.used:,} episodes; {estimator} counts at most {MAX_EPISODES:,} in float32")
-        counts, worth = _run(estimator, params, log, spool)
+        config = Config(max_evidence=min(log.used, MAX_EVIDENCE))
+        params = make_params(config, num_episodes=log.used if log.used <= MAX_EVIDENCE else 1, **read_out)
+        counts, worth = _run(config, estimator, params, log, spool)
     memories = _memories(params, list(log.memories), counts, worth)
     return Report(episodes, memories, _overall(estimator, params, counts, memories))
 
@@ -123,10 +126,10 @@ def replay(
 def _uses_score(estimator: str) -> bool:
     """Check the name of an estimator; True if it weighs by relevance scores."""
     if ":" not in estimator:
-        made = {name: factory(Config()) for name, factory in registry.ESTIMATORS.items()}
+        made = {name: factory(Config(max_evidence=1)) for name, factory in registry.ESTIMATORS.items()}
         allowed = [name for name, one in made.items() if not (one.uses_utility or one.uses_context)]
         check_name("estimator", estimator, allowed)
-    return registry.resolve("observers", estimator)(Config()).uses_score
+    return registry.resolve("observers", estimator)(Config(max_evidence=1)).uses_score
 
 
 def _tally(log: Log) -> Episodes:
@@ -137,10 +140,10 @@ def _tally(log: Log) -> Episodes:
     return Episodes(log.read, log.used, log.skipped.total(), reasons, log.problems())
 
 
-def _run(estimator: str, params: Params, log: Log, spool: IO[bytes]) -> tuple[np.ndarray, np.ndarray]:
+def _run(config: Config, estimator: str, params: Params, log: Log, spool: IO[bytes]) -> tuple[np.ndarray, np.ndarray]:
     """Counts, int32 [3, memory]: shown, evidence, successes; and worth, float32 [memory], after the spooled batches."""
     num_memories, num_slots = len(log.memories), log.num_slots
-    config = Config(num_memories=num_memories + num_slots, num_retrieved=num_slots)
+    config = replace(config, num_memories=num_memories + num_slots, num_retrieved=num_slots)
     observer = registry.resolve("observers", estimator)(config)
     params = jax.tree.map(lambda leaf: leaf[..., None], params)
     state = (estimators.new_tally(config, 1), observer.init(1))

@@ -18,7 +18,7 @@ from mwjax.__main__ import main
 from mwjax.cli import commands, parser
 
 KNOWN = ", ".join(experiment.experiments())
-COMMANDS = ("reproduce", "run", "sweep", "show", "figure", "list", "replay", "bench")
+COMMANDS = ("reproduce", "run", "sweep", "compare", "show", "figure", "list", "rule", "replay", "bench")
 SMALL = [
     *("--set", "num_memories=12", "--set", "num_retrieved=3", "--set", "checkpoints=[20]", "--episodes", "40"),
     *("--set", 'observers=["memory_worth", "beta"]', "--seeds", "4"),
@@ -68,9 +68,11 @@ def test_the_commands_and_their_options_stay():
         "reproduce": {"--quick", "--sensitivity", "--out"},
         "run": {"--seeds", "--episodes", "--set", "--with", "--out", "--fresh"},
         "sweep": {"--seeds", "--episodes", "--set", "--out", "--fresh", "--dry-run"},
+        "compare": {"--seeds", "--episodes", "--set", "--out", "--fresh"},
         "show": set(),
         "figure": {"--out"},
         "list": set(),
+        "rule": {"--theta", "--delta", "--alpha", "--prior-a", "--prior-b", "--min-evidence", "--max-evidence"},
         "replay": replay,
         "bench": set(),
     }
@@ -114,7 +116,7 @@ def test_version_and_the_module(call):
 
 
 BAD_USAGE = {
-    "": "give a command: reproduce, run, sweep, show, figure, list, replay, bench; see `mwjax --help`",
+    "": "give a command: reproduce, run, sweep, show, figure, list, rule, replay, bench; see `mwjax --help`",
     "runn ranking": "runn: there is no such command; did you mean run?; see `mwjax --help`",
     "xyz": "xyz: there is no such command; see `mwjax --help`",
     "run": "the following arguments are required: EXPERIMENT|FILE.toml; see `mwjax run --help`",
@@ -127,8 +129,8 @@ BAD_USAGE = {
     "run ranking --with mine": "--with: must be package.module:name, not 'mine'; see `mwjax run --help`",
     "run ranking --device gpus": "--device: must be one of cpu, gpu, not 'gpus'; did you mean gpu?; "
     "see `mwjax run --help`",
-    "list estimator": "KIND: must be one of experiments, estimators, retrieval, worlds, fields, not 'estimator'; "
-    "did you mean estimators?; see `mwjax list --help`",
+    "list estimator": "KIND: must be one of experiments, estimators, retrieval, worlds, governance, fields, "
+    "not 'estimator'; did you mean estimators?; see `mwjax list --help`",
     "replay log --format csv": "--format: must be one of canonical, not 'csv'; see `mwjax replay --help`",
     "replay log --theta-low x": "--theta-low: must be a number, not 'x'; see `mwjax replay --help`",
 }  # fmt: skip

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
+    import xarray
     from rich.console import Console
 
     from mwjax.experiment import Experiment
@@ -87,7 +88,7 @@ def asked_for(args: argparse.Namespace, components: Sequence[str] = ()) -> Exper
 
 def sweep(args: argparse.Namespace) -> Answer:
     """Simulate every combination of the axes of an experiment, or its map, store and draw it."""
-    from mwjax import plots, report, separation, store, sweep
+    from mwjax import plots, separation, store, sweep
 
     start_devices(args.device)
     asked = asked_for(args)
@@ -104,12 +105,12 @@ def sweep(args: argparse.Namespace) -> Answer:
             made = (separation.survey if asked.aim else sweep.sweep)(asked, progress=tick)
         found = store.save(made, out, fresh=args.fresh)
         plots.save(plots.figure(found), out / "figure")
-    return Answer(lambda: {**report.sweep_json(found), "store": str(out)}, lambda to: report.print_sweep(found, to))
+    return answer_of(found, out)
 
 
 def compare(args: argparse.Namespace) -> Answer:
     """Governance rules on the same lives."""
-    from mwjax import compare, plots, report, store, sweep
+    from mwjax import compare, plots, store, sweep
 
     start_devices(args.device)
     asked = asked_for(args)
@@ -123,12 +124,12 @@ def compare(args: argparse.Namespace) -> Answer:
         with progress(args, asked.name, asked.num_episodes) as tick:
             found = store.save(compare.compare(asked, progress=tick), out, fresh=args.fresh)
         plots.save(plots.figure(found), out / "figure")
-    return Answer(lambda: {**compare.as_json(found), "store": str(out)}, lambda to: report.print_compare(found, to))
+    return answer_of(found, out)
 
 
 def run(args: argparse.Namespace) -> Answer:
     """Simulate one experiment, store it and draw its figure."""
-    from mwjax import plots, report, results, sweep
+    from mwjax import plots, sweep
 
     start_devices(args.device)
     asked = asked_for(args, components=args.components)
@@ -139,25 +140,23 @@ def run(args: argparse.Namespace) -> Answer:
         note(args, f"{out} holds this result already; --fresh simulates it again")
     else:
         plots.save(plots.figure(found), out / "figure")
-    return Answer(lambda: {**results.summary(found), "store": str(out)}, lambda to: report.print_run(found, to))
+    return answer_of(found, out)
 
 
 def show(args: argparse.Namespace) -> Answer:
     """Print the tables of a stored result."""
-    from mwjax import report, results, store
+    from mwjax import store
 
-    found = store.open_store(args.store)
-    if found.attrs.get("kind") == "compare":
-        from mwjax import compare
+    return answer_of(store.open_store(args.store), args.store)
 
-        return Answer(
-            lambda: {**compare.as_json(found), "store": args.store}, lambda to: report.print_compare(found, to)
-        )
-    if "kind" in found.attrs:
-        return Answer(
-            lambda: {**report.sweep_json(found), "store": args.store}, lambda to: report.print_sweep(found, to)
-        )
-    return Answer(lambda: {**results.summary(found), "store": args.store}, lambda to: report.print_run(found, to))
+
+def answer_of(found: xarray.Dataset, place: str | Path) -> Answer:
+    """The tables of a run, a sweep, a map or a comparison."""
+    from mwjax import compare, report, results
+
+    ways = {None: (results.summary, report.print_run), "compare": (compare.as_json, report.print_compare)}
+    tell, show = ways.get(found.attrs.get("kind"), (report.sweep_json, report.print_sweep))
+    return Answer(lambda: {**tell(found), "store": str(place)}, lambda to: show(found, to))
 
 
 def figure(args: argparse.Namespace) -> Answer:

@@ -149,8 +149,10 @@ class Config:
             raise InputError("masked: removal values need governance = 'none' and no births")
         if (self.governance != "none" or self.watched) and not self.max_evidence:
             raise InputError("max_evidence = 0: rules need num_episodes or more")
-        if self.theta_mode != "absolute" and not self.scans:
-            raise InputError(f"scans = False: theta_mode = {self.theta_mode!r} needs scans")
+        if (self.theta_mode != "absolute" or self.refits) and not self.scans:
+            raise InputError("scans = False: a threshold or a prior that moves with the store needs scans")
+        if self.scope == "every_context" and self.theta_mode == "quantile":
+            raise InputError("theta_mode = 'quantile': needs scope = 'pooled'")
 
     @property
     def changes(self) -> bool:

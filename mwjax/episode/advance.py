@@ -32,9 +32,10 @@ def advance(config: Config, parts: Parts, life: Life, t: Array, s: State) -> Sta
     step = step._replace(retrieved=retrieved, utility=utility_of(config, life, t, step.context, retrieved))
     step = _add_score(config, parts, life, step)
     report = worlds.used(config, params, life.root, life.seed, t) if config.noisy else None
+    true = step.utility
     if report is not None:
-        step = step._replace(utility=jnp.where(report[1], step.utility, jnp.uint32(parts.outcome.neutral)))
-    step = step._replace(chance=parts.outcome.chance(params, step))
+        step = step._replace(utility=jnp.where(report[1], true, jnp.uint32(parts.outcome.neutral)))
+    step = step._replace(chance=parts.outcome.chance(params, step), utility=true)
     step = step._replace(success=words[split] >> jnp.uint32(8) < step.chance)
     good = None if s.good is None else s.good + step.success.astype(jnp.int32)
     if report is not None:

@@ -53,10 +53,11 @@ def p_plus(config: Config, parts: Parts, params: Params, utility: Array) -> Arra
     if parts.outcome.expected is None:
         return jnp.full(utility.shape, jnp.nan, jnp.float32)
     if parts.retrieval.companions is None:
-        mean_utility = worlds.uniform_companions(config, utility)[None]
         if config.num_contexts == 1:
-            return parts.outcome.expected(params, mean_utility)[0]
-        mean_utility = jnp.broadcast_to(mean_utility, (config.num_contexts, *utility.shape))
+            return parts.outcome.expected(params, worlds.uniform_companions(config, utility)[None])[0]
+        every = jnp.arange(config.num_memories, dtype=jnp.int32)[:, None]
+        turned = [worlds.turn(config, jnp.int32(c), every, utility) for c in range(config.num_contexts)]
+        mean_utility = jnp.stack([worlds.uniform_companions(config, one) for one in turned])
         shown = jnp.ones_like(mean_utility)
     else:
         shown, mean_utility = parts.retrieval.companions(params, utility)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -25,7 +26,9 @@ def decide(config: Config, parts: Parts, life: Life, t: Array, s: State, due: St
     assert s.docket is not None
     counts = estimators.counts(config, s.tally, due.retrieved)
     if config.watched:
-        known = [evidence_of(config, parts, life, t, s, counter, counts, due.retrieved) for counter in config.watched]
+        pooled = estimators.of_counts(counts.successes, counts.evidence)
+        read = lambda counter: evidence_of(config, parts, life, t, s, counter, counts, due.retrieved)
+        known = [pooled if counter == "lifetime" else read(counter) for counter in config.watched]
         fires = governance.watch(config, life.params, known, counts.evidence, due.seen)
         acting = jnp.zeros((*fires.shape[:-1], governance.num_rules(config) - fires.shape[-1]), jnp.bool_)
         decided = _record(
@@ -77,8 +80,9 @@ def _scan(config: Config, parts: Parts, life: Life, t: Array, s: State) -> State
         counts = estimators.counts(config, s.tally)
         fitted = governance.fit(config, counts) if config.refits else None
         assert s.docket is not None
-        now = s._replace(docket=s.docket._replace(prior=fitted))
-        return *_look(config, parts, life, t, now, counts, None), fitted
+        kept = jax.tree.map(lambda new, old: jnp.where(due, new, old), fitted, prior)
+        now = s._replace(docket=s.docket._replace(prior=kept))
+        return *_look(config, parts, life, t, now, counts, None), kept
 
     pass_by = lambda: (jnp.zeros(shape, jnp.bool_), jnp.zeros(shape, jnp.int32), prior)
     pending, to, prior = lax.cond(due.any(), look, pass_by)

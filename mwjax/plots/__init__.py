@@ -5,17 +5,19 @@ from __future__ import annotations
 import xarray
 from matplotlib.figure import Figure
 
-from mwjax.plots import difficulty, feedback, generic, hitchhiker, ranking, separation
+from mwjax.plots import compare, difficulty, drift, feedback, generic, governance, hitchhiker, ranking, separation
 from mwjax.plots.style import CLOSED, HIGH, LINES, LOW, MAX_POINTS, NAMES, STYLE, save, settings_of
 
 __all__ = ["CLOSED", "HIGH", "LINES", "LOW", "MAX_POINTS", "NAMES", "STYLE", "figure", "save"]
 
 
 def figure(dataset: xarray.Dataset) -> Figure:
-    """Draw a run, a sweep or a map of thresholds; raises InputError where a metric that the figure needs is missing."""
+    """Draw a run, a sweep, rules compared or a map of thresholds; raises InputError where a needed metric is missing."""
     kind = dataset.attrs.get("kind")
     if kind == "separation":
         return separation.figure(dataset)
+    if compare.is_compare(dataset):
+        return compare.figure(dataset)
     if kind == "sweep":
         return next(draw for draw, fits in SWEEPS if fits(dataset))(dataset)
     return next(draw for draw, fits in RUNS if fits(dataset))(dataset)
@@ -28,6 +30,8 @@ SWEEPS = (
     (generic.figure, lambda dataset: True),
 )
 RUNS = (
+    (drift.figure, drift.is_run),
+    (governance.figure, governance.is_run),
     (hitchhiker.figure, lambda dataset: "pair_count" in dataset),
     (difficulty.figure, lambda dataset: settings_of(dataset).get("num_contexts", 1) > 1),
     (feedback.figure, lambda dataset: "expected_hits" in dataset),

@@ -1,6 +1,6 @@
 """What the agent cannot change: true utilities, contexts, relevance scores and outcome laws."""
 
-from mwjax.worlds.changes import born, current, drift_progress, exchange, report, ring, used
+from mwjax.worlds.changes import born, current, drift_progress, exchange, report, ring, turn, used
 from mwjax.worlds.draws import by_context, context, fixed_point, scores, utilities
 from mwjax.worlds.outcomes import Outcome, linear, logistic, mean, uniform_companions
 from mwjax.worlds.products import noisy_or, top_ranked, weakest_link
@@ -22,6 +22,7 @@ __all__ = [
     "ring",
     "scores",
     "top_ranked",
+    "turn",
     "uniform_companions",
     "used",
     "utilities",

@@ -27,10 +27,15 @@ def current(config: Config, params: Params, t: Array, context: Array | None, mem
         moved = jnp.where(target >= utility, utility + way(target - utility), utility - way(utility - target))
         moved = jnp.where(done == jnp.uint32(PROGRESS), target, moved)
         utility = jnp.where(memory < params.drifting, moved, utility)
-    if config.num_contextual and context is not None:
-        turned = (memory >= jnp.int32(config.num_memories - config.num_contextual)) & (context > 0)
-        utility = jnp.where(turned, jnp.uint32(UTILITY_ONE) - utility, utility)
-    return utility
+    return utility if context is None else turn(config, context, memory, utility)
+
+
+def turn(config: Config, context: Array, memory: Array, utility: Array) -> Array:
+    """Utilities of the contextual memories in a context."""
+    if not config.num_contextual:
+        return utility
+    turned = (memory >= jnp.int32(config.num_memories - config.num_contextual)) & (context > 0)
+    return jnp.where(turned, jnp.uint32(UTILITY_ONE) - utility, utility)
 
 
 def drift_progress(params: Params, t: Array) -> Array:
