@@ -15,7 +15,7 @@ import pytest
 
 from mwjax import cli, experiment, paper, results, sweep
 from mwjax.__main__ import main
-from mwjax.cli import commands, parser
+from mwjax.cli import commands, parser, terminal
 
 KNOWN = ", ".join(experiment.experiments())
 COMMANDS = ("reproduce", "run", "sweep", "compare", "show", "figure", "list", "rule", "replay", "bench")
@@ -116,7 +116,7 @@ def test_version_and_the_module(call):
 
 
 BAD_USAGE = {
-    "": "give a command: reproduce, run, sweep, show, figure, list, rule, replay, bench; see `mwjax --help`",
+    "": "give a command: reproduce, run, sweep, compare, show, figure, list, rule, replay, bench; see `mwjax --help`",
     "runn ranking": "runn: there is no such command; did you mean run?; see `mwjax --help`",
     "xyz": "xyz: there is no such command; see `mwjax --help`",
     "run": "the following arguments are required: EXPERIMENT|FILE.toml; see `mwjax run --help`",
@@ -162,7 +162,8 @@ def test_a_wrong_command_line_is_one_line(call, words):
         ("replay nope", "nope: cannot be read (No such file or directory)"),
         ("replay log --theta-low 2", "theta_low = 2.0: must be from 0 to 1"),
         ("replay log --estimator bet", "estimator = 'bet': must be one of memory_worth, memory_worth_score, "
-         "memory_worth_score_normalised, beta, never_updated; did you mean 'beta'?"),
+         "memory_worth_score_normalised, beta, discounted, "
+            "discounted_beta, discounted_step, last_outcome, windowed, cusum, cusum_reset, never_updated; did you mean 'beta'?"),
         ("replay log --out full", "full: holds other files than those of a replay; give another folder"),
         ("replay log --out file", "file: cannot be written (Not a directory)"),
         ("replay bad --strict", "bad:1: ..."),
@@ -304,7 +305,7 @@ def test_list(call):
     status, out, _ = call("list")
     assert status == 0
     assert [line for line in out.splitlines() if line.endswith(":")] == [f"{kind}:" for kind in parser.KINDS]
-    assert "ranking            Ranking under uniform retrieval\n" in call("list", "experiments")[1]
+    assert "ranking                Ranking under uniform retrieval\n" in call("list", "experiments")[1]
     names = json.loads(call("list", "estimators", "--json")[1])["estimators"]
     assert {"memory_worth", "memory_worth_score", "memory_worth_oracle", "beta", "never_updated"} <= set(names)
     assert all(names.values())
@@ -377,7 +378,7 @@ def test_reproduce_fails_when_a_predicted_number_is_off(call, simulated, tmp_pat
 
 @pytest.mark.parametrize(("given", "expected"), [({"JAX_NUM_CPU_DEVICES": "3"}, 3), ({}, None)])
 def test_every_core_becomes_a_device_unless_set_already(given, expected):
-    code = "from mwjax.cli import commands; commands.start_devices('cpu'); import jax; print(jax.device_count())"
+    code = "from mwjax.cli import terminal; terminal.start_devices('cpu'); import jax; print(jax.device_count())"
     clean = {key: value for key, value in os.environ.items() if key not in ("JAX_NUM_CPU_DEVICES", "XLA_FLAGS")}
     found = python("-c", code, env=clean | given)
     assert int(found.stdout) == (expected or len(os.sched_getaffinity(0)))
@@ -386,10 +387,10 @@ def test_every_core_becomes_a_device_unless_set_already(given, expected):
 def test_progress_is_for_terminals(monkeypatch, capsys):
     args, quiet = parser.parse(["run", "ranking"]), parser.parse(["run", "ranking", "--quiet"])
     monkeypatch.setenv("TERM", "xterm")
-    for terminal, options in ((False, args), (True, quiet), (True, args)):
-        monkeypatch.setattr(sys.stderr, "isatty", lambda answer=terminal: answer, raising=False)
+    for seen, options in ((False, args), (True, quiet), (True, args)):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda answer=seen: answer, raising=False)
         assert capsys.readouterr() == ("", "")
-        with commands.progress(options, "ranking", 10) as tick:
+        with terminal.progress(options, "ranking", 10) as tick:
             tick(3, 9)
             tick(9, 9)
     out, err = capsys.readouterr()
@@ -400,12 +401,12 @@ def test_progress_is_for_terminals(monkeypatch, capsys):
 
 
 def test_an_interrupt_that_was_lost_is_heeded_at_the_next_tick():
-    with commands.progress(parser.parse(["run", "ranking"]), "ranking", 10) as tick:
+    with terminal.progress(parser.parse(["run", "ranking"]), "ranking", 10) as tick:
         tick(1, 2)
-        commands.INTERRUPT.set()
+        terminal.INTERRUPT.set()
         with pytest.raises(KeyboardInterrupt):
             tick(2, 2)
-    commands.INTERRUPT.clear()
+    terminal.INTERRUPT.clear()
 
 
 def test_exit_statuses():

@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mwjax.cli import commands
+from mwjax.cli import commands, terminal
 from mwjax.cli.parser import UsageError, parse
 
 GOOD, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -50,20 +50,20 @@ def _answer(args: argparse.Namespace) -> int:
     if args.json:
         with contextlib.redirect_stdout(sys.stderr):
             answer = command(args)
-            commands.check_interrupt()
+            terminal.check_interrupt()
             text = json.dumps(answer.data(), allow_nan=False)
         print(text)
     else:
         answer = command(args)
-        commands.check_interrupt()
-        answer.show(commands.console())
+        terminal.check_interrupt()
+        answer.show(terminal.console())
     return _flushed(answer.status)
 
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
     """Remember Ctrl-C as well as raise it: an exception that comes while a callback runs is lost."""
-    commands.INTERRUPT.clear()
+    terminal.INTERRUPT.clear()
     main_thread = threading.current_thread() is threading.main_thread()
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or not main_thread:
         yield
@@ -71,7 +71,7 @@ def _interruptible() -> Iterator[None]:
     hook = sys.unraisablehook
 
     def interrupt(number: int, frame: Any) -> None:
-        commands.INTERRUPT.set()
+        terminal.INTERRUPT.set()
         signal.default_int_handler(number, frame)
 
     signal.signal(signal.SIGINT, interrupt)

@@ -5,14 +5,27 @@ from __future__ import annotations
 import xarray
 from matplotlib.figure import Figure
 
-from mwjax.plots import compare, difficulty, drift, feedback, generic, governance, hitchhiker, ranking, separation
+from mwjax.plots import (
+    compare,
+    delay,
+    difficulty,
+    drift,
+    feedback,
+    generic,
+    governance,
+    hitchhiker,
+    price,
+    ranking,
+    separation,
+    thresholds,
+)
 from mwjax.plots.style import CLOSED, HIGH, LINES, LOW, MAX_POINTS, NAMES, STYLE, save, settings_of
 
 __all__ = ["CLOSED", "HIGH", "LINES", "LOW", "MAX_POINTS", "NAMES", "STYLE", "figure", "save"]
 
 
 def figure(dataset: xarray.Dataset) -> Figure:
-    """Draw a run, a sweep, rules compared or a map of thresholds; raises InputError where a needed metric is missing."""
+    """Draw a run, a sweep, rules compared or a map of thresholds; raises InputError where a metric is missing."""
     kind = dataset.attrs.get("kind")
     if kind == "separation":
         return separation.figure(dataset)
@@ -24,6 +37,9 @@ def figure(dataset: xarray.Dataset) -> Figure:
 
 
 SWEEPS = (
+    (price.figure, price.is_sweep),
+    (delay.figure, delay.is_sweep),
+    (thresholds.figure, thresholds.is_sweep),
     (feedback.sweep_figure, feedback.is_sweep),
     (difficulty.sweep_figure, difficulty.is_sweep),
     (hitchhiker.sweep_figure, hitchhiker.is_sweep),

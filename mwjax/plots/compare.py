@@ -76,7 +76,9 @@ def _curves(axes: Axes, dataset: xarray.Dataset) -> tuple[list[Any], list[np.nda
         axes.plot(x[own], y[own], ms=4.5, ls="", marker=style["marker"], mfc=style["mfc"], **look)
         axes.plot([], [], ms=4.5, lw=1.2, label=label, **style)
         marks += [np.stack([along, np.interp(along, x[own], y[own])], 1)]
-        labels += [(x[i], y[i], f"{dataset['value'].values[i]:g}", style["color"]) for i in _told(own, dataset["value"].values)]
+        labels += [
+            (x[i], y[i], f"{dataset['value'].values[i]:g}", style["color"]) for i in _told(own, dataset["value"].values)
+        ]
     percent_axis(axes, "x", float(np.nanmax(np.append(right[ruled], x[ruled]))), "good memories deprecated (%)")
     axes.set(ylabel="success points gained", title="gain and price, labelled with the knob")
     _oracle(axes, y, names, float(np.nanmax(y[ruled])))

@@ -12,16 +12,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from mwjax.analysis import survival, verdicts
-from mwjax.plots.rules import acts, labels_of, need, outcomes, point, rule_styles, upper
+from mwjax.plots.rules import acts, knobs_of, labels_of, need, outcomes, point, rule_styles, upper
 from mwjax.plots.style import DENSE, NAMES, legend_below, line_style, lives, new_figure, settings_of, size_of
 
 GREY = "#7F7F7F"
 MOST_LIVES = 20
 """Lives whose p+ is averaged for the dashed line."""
-LEAD, BAND = 0.4, (0.1, 0.9)
+LEAD, BAND = 0.65, (0.1, 0.9)
 """Time shown before the switch, of that after it; quantiles over lives of the band."""
-LEGEND_ENTRIES = 4
-"""Rows of a legend below the panels."""
 
 
 def is_run(dataset: xarray.Dataset) -> bool:
@@ -64,8 +62,8 @@ def estimator_styles(dataset: xarray.Dataset) -> list[dict[str, Any]]:
     settings, styles = settings_of(dataset), rule_styles(dataset.sizes["rule"])
     read: dict[str, int] = {}
     for i, rule in enumerate(dataset["rule"].values.tolist()):
-        told = dict(one.partition("=")[::2] for one in str(rule).partition(":")[2].split(","))
-        counter = settings.get("counter", "lifetime") if acts(dataset) and i == 0 else told.get("counter", "lifetime")
+        own = settings.get("counter", "lifetime") if acts(dataset) and i == 0 else "lifetime"
+        counter = knobs_of(str(rule)).get("counter", own)
         read.setdefault({"lifetime": "memory_worth"}.get(counter, counter), i)
     names = [str(one) for one in dataset.estimator.values]
     free = iter(i for i in range(len(names) + len(styles)) if i not in [read[name] for name in names if name in read])
@@ -99,7 +97,8 @@ def _worth(axes: Axes, dataset: xarray.Dataset) -> None:
     axes.set(xlim=(max(0, switch - LEAD * (last - switch)), last), xlabel="episodes", ylabel="worth")
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
     axes.set_title("worth of the drifting memories (mean; band: middle 80 % of lives)")
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, handlelength=2.8)
+    falls = settings_of(dataset)["drift_utility"] < float(dataset.utility.values[:, :count].mean())
+    axes.legend(loc="lower left" if falls else "upper left", frameon=False, handlelength=2.8, labelspacing=0.35)
 
 
 def _true(axes: Axes, dataset: xarray.Dataset, count: int) -> None:
@@ -138,7 +137,7 @@ def _price(axes: Axes, dataset: xarray.Dataset, labels: list[str], styles: list[
     alarms, delay = ([one[name] for one in found] for name in ("false_alarms", "delay"))
     for x, y, label, style in zip(alarms, delay, labels, styles, strict=True):
         point(axes, x, y, **{**style, "label": label})
-    axes.set(xlabel="false alarms per 1,000 retrievals", ylabel="mean delay (retrievals,\nat most to the end of the life)")
+    axes.set(xlabel="false alarms per 1,000 retrievals", ylabel="mean delay (retrievals,\ncut at the end of the life)")
     axes.set_xlim(-0.05 * max(upper(alarms), 0.1), 1.08 * max(upper(alarms), 0.1))
     axes.set_ylim(0, 1.1 * max(upper(delay), 1))
     axes.xaxis.set_major_locator(MaxNLocator(5))

@@ -32,11 +32,17 @@ def need(dataset: xarray.Dataset, *names: str) -> None:
 
 def in_words(rule: str) -> str:
     """A rule as a legend calls it: `beta:counter=discounted,delta=.01` is "beta on discounted, delta .01"."""
-    name, _, knobs = rule.partition(":")
-    told = dict(one.partition("=")[::2] for one in knobs.split(",") if one)
+    name = rule.partition(":")[0]
+    told = knobs_of(rule)
     counter = told.pop("counter", None)
     parts = [name if counter is None else f"{name} on {counter}", *(f"{key} {value}" for key, value in told.items())]
     return ", ".join(parts).replace("_", " ")
+
+
+def knobs_of(rule: str) -> dict[str, str]:
+    """What a watcher is told, as written: {"counter": "discounted", "delta": ".01"}."""
+    given = [one.split("=", 1) for one in rule.partition(":")[2].split(",") if "=" in one]
+    return {one[0].strip(): one[1].strip() for one in given}
 
 
 def labels_of(dataset: xarray.Dataset) -> list[str]:
@@ -100,7 +106,20 @@ def upper(values: Sequence[np.ndarray]) -> float:
     return max([0.0, *ends])
 
 
-OFFSETS = ((0, 9), (0, -9), (9, 8), (9, -8), (-9, 8), (-9, -8), (15, 0), (-15, 0), (0, 18), (0, -18), (18, 15), (18, -15))
+OFFSETS = (
+    (0, 9),
+    (0, -9),
+    (9, 8),
+    (9, -8),
+    (-9, 8),
+    (-9, -8),
+    (15, 0),
+    (-15, 0),
+    (0, 18),
+    (0, -18),
+    (18, 15),
+    (18, -15),
+)
 """Where the middle of a label may lie from its point, in points, best first."""
 
 
