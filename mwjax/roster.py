@@ -31,21 +31,23 @@ def every_status(roster: Roster) -> Array:
     return (place >= roster.active).astype(jnp.int32) + (place >= roster.live).astype(jnp.int32)
 
 
-def move(roster: Roster, memory: Array, to: Array, doing: Array) -> Roster:
-    """Where `doing` (bool [life]), `memory` (int32 [life]) takes the status `to` (int32 [life])."""
+def move(roster: Roster, memory: Array, to: Array, doing: Array, *, suppresses: bool, rises: bool) -> Roster:
+    """Where `doing` (bool [life]), `memory` (int32 [life]) takes the status `to` (int32 [life]).
+
+    Without `suppresses` no memory is ever suppressed, and both boundaries move as one; without `rises` none comes back.
+    """
     before = status(roster, memory[None])[0]
-    for boundary in ("active", "live"):  # from active down to suppressed, then from suppressed to gone
-        level = {"active": SUPPRESSED, "live": GONE}[boundary]
+    steps = [(("active",), SUPPRESSED), (("live",), GONE)] if suppresses else [(("active", "live"), GONE)]
+    for boundary, level in steps:
         roster = _cross(roster, boundary, memory, doing & (before < level) & (to >= level), down=True)
-    for boundary in ("live", "active"):
-        level = {"active": SUPPRESSED, "live": GONE}[boundary]
+    for boundary, level in reversed(steps) if rises else ():
         roster = _cross(roster, boundary, memory, doing & (before >= level) & (to < level), down=False)
     return roster
 
 
-def _cross(roster: Roster, boundary: str, memory: Array, doing: Array, *, down: bool) -> Roster:
+def _cross(roster: Roster, boundary: tuple[str, ...], memory: Array, doing: Array, *, down: bool) -> Roster:
     """Exchange a memory with the one at a boundary, and move the boundary over it."""
-    size = getattr(roster, boundary)
+    size = getattr(roster, boundary[0])
     at = lanes.take(roster.place, memory[None])[0]
     target = jnp.where(doing, size - 1 if down else size, at)
     other = lanes.take(roster.order, target[None])[0]
@@ -53,4 +55,5 @@ def _cross(roster: Roster, boundary: str, memory: Array, doing: Array, *, down: 
     order = lanes.put(roster.order, pair[0], pair[1])
     place = lanes.put(roster.place, pair[1], pair[0])
     step = doing.astype(jnp.int32)
-    return roster._replace(order=order, place=place, **{boundary: size - step if down else size + step})
+    moved = size - step if down else size + step
+    return roster._replace(order=order, place=place, **dict.fromkeys(boundary, moved))

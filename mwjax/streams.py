@@ -71,13 +71,17 @@ def memory_words(root: Array, seed: Array, purpose: int, episode: Array, memory:
     return jnp.where(second, words[1], words[0])
 
 
-def below(word: Array, bound: Array | int) -> Array:
-    """floor(word x bound / 2**32), uint32 in [0, bound): uniform on the integers below `bound` to within 2**-32."""
+def below(word: Array, bound: Array | int, most: int = 1 << 32) -> Array:
+    """floor(word x bound / 2**32), uint32 in [0, bound): uniform on the integers below `bound` to within 2**-32.
+
+    Where it is known that bound is at most `most` <= 2**16, that is half the work.
+    """
     low = word & jnp.uint32(0xFFFF)
     high = word >> jnp.uint32(16)
-    if isinstance(bound, int) and bound <= 1 << 16:
-        return (high * jnp.uint32(bound) + (low * jnp.uint32(bound) >> jnp.uint32(16))) >> jnp.uint32(16)
+    small = (bound if isinstance(bound, int) else most) <= 1 << 16
     bound = jnp.asarray(bound, jnp.uint32)
+    if small:
+        return (high * bound + (low * bound >> jnp.uint32(16))) >> jnp.uint32(16)
     bound_low, bound_high = bound & jnp.uint32(0xFFFF), bound >> jnp.uint32(16)
     one, two = high * bound_low, low * bound_high
     middle = (low * bound_low >> jnp.uint32(16)) + (one & jnp.uint32(0xFFFF)) + (two & jnp.uint32(0xFFFF))

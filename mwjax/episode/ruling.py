@@ -130,7 +130,8 @@ def _carry_out(
 ) -> State:
     """One memory a life (int32 [1, life]) takes the status `goal` where `doing`."""
     assert s.roster is not None
-    s = s._replace(roster=roster.move(s.roster, memory[0], goal, doing))
+    ways = {"suppresses": config.governance == "suppress", "rises": config.births or config.restores}
+    s = s._replace(roster=roster.move(s.roster, memory[0], goal, doing, **ways))
     if s.docket is not None and config.governance != "none":
         counts = estimators.counts(config, s.tally, memory)
         fires = jnp.zeros((1, doing.shape[0], governance.num_rules(config)), jnp.bool_)

@@ -17,8 +17,8 @@ from mwjax.plots.style import DENSE, called, legend_below, lives, new_figure, se
 from mwjax.results import statistics
 
 GREY = "#7F7F7F"
-MOST_PAIRS, FAR = 6, 1.7
-"""Pairs of rules that are shown; how many times the best rule's gain the oracle may be to be drawn as a line."""
+MOST_PAIRS, FAR, TITLE = 6, 1.7, 32
+"""Pairs of rules that are shown; how many times the best rule's gain the oracle may be to be drawn as a line; letters in a title."""
 
 
 def is_compare(dataset: xarray.Dataset) -> bool:
@@ -32,8 +32,9 @@ def figure(dataset: xarray.Dataset) -> Figure:
     found = compare.contests(dataset)
     pairs = list(dict.fromkeys((one.first, one.second) for one in found))
     shown = pairs[:MOST_PAIRS]
+    tall = sum(_joint(pair) != " " for pair in shown)
     with matplotlib.rc_context(DENSE):
-        made = new_figure(6.5, max(3.7, 1.5 + 0.85 * len(shown)))
+        made = new_figure(6.5, max(3.7, 1.5 + 0.85 * len(shown) + 0.15 * tall))
         grid = made.add_gridspec(max(len(shown), 1), 2, width_ratios=[1.25, 1] if shown else [1, 1e-3])
         left = made.add_subplot(grid[:, 0])
         labels, marks = _curves(left, dataset)
@@ -118,9 +119,15 @@ def _contest(axes: Axes, found: list[compare.Contest], pair: tuple[str, str]) ->
         place = compare.LEVELS.index(one.level)
         fill = "k" if clear else "w"
         axes.errorbar([place], [middle], yerr=bars, color="k", marker="o", ms=4.5, mfc=fill, elinewidth=1, ls="")
-    axes.set_title(f"{in_words(pair[0])} less {in_words(pair[1])}", fontsize=8.5)
+    first, second = map(in_words, pair)
+    axes.set_title(f"{first}{_joint(pair)}less {second}", fontsize=8.5)
     axes.set_ylabel("points")
     axes.margins(y=0.15)
+
+
+def _joint(pair: tuple[str, str]) -> str:
+    """A space, or a new line where both names do not fit into one."""
+    return " " if len(pair[0]) + len(pair[1]) <= TITLE else "\n"
 
 
 def _finish(panels: list[Axes], levels: list[float], count: int) -> None:

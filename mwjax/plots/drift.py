@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from mwjax.analysis import survival, verdicts
-from mwjax.plots.rules import acts, knobs_of, labels_of, need, outcomes, point, rule_styles, upper
+from mwjax.plots.rules import acts, columns, knobs_of, labels_of, need, outcomes, point, rule_styles, upper
 from mwjax.plots.style import DENSE, NAMES, legend_below, line_style, lives, new_figure, settings_of, size_of
 
 GREY = "#7F7F7F"
@@ -33,7 +33,7 @@ def figure(dataset: xarray.Dataset) -> Figure:
     labels, styles = labels_of(dataset), rule_styles(dataset.sizes["rule"])
     kept = "worth" in dataset and "checkpoint" in dataset.worth.dims
     with matplotlib.rc_context(DENSE):
-        rows = -(-len(labels) // 3)
+        rows = -(-len(labels) // columns(labels))
         made = new_figure(6.5, (5.6 if kept else 3.2) + 0.16 * rows)
         grid = made.add_gridspec(1 + kept, 2, height_ratios=[1, 1.1] if kept else [1])
         if kept:
@@ -42,7 +42,7 @@ def figure(dataset: xarray.Dataset) -> Figure:
         _undetected(left, dataset, labels, styles)
         _price(right, dataset, labels, styles)
         made.suptitle(_heading(dataset), fontsize=9, x=0.02, ha="left")
-        legend_below(made, [left], 3)
+        legend_below(made, [left], columns(labels))
     return made
 
 

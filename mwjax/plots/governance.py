@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mwjax.analysis import calibration, verdicts
-from mwjax.plots.rules import acts, labels_of, need, outcomes, percent_axis, point, rule_styles, upper
+from mwjax.plots.rules import acts, columns, labels_of, need, outcomes, percent_axis, point, rule_styles, upper
 from mwjax.plots.style import (
     DENSE,
     NAMES,
@@ -39,7 +39,7 @@ def figure(dataset: xarray.Dataset) -> Figure:
     need(dataset, "decisions", "utility")
     labels, styles = labels_of(dataset), rule_styles(dataset.sizes["rule"])
     with matplotlib.rc_context(DENSE):
-        made = new_figure(6.5, 6.0)
+        made = new_figure(6.5, 5.7 + 0.16 * -(-len(labels) // columns(labels)))
         bad, good, trade, reliable = made.subplots(2, 2).ravel()
         shares = decided_shares(dataset)
         for axes, kind in ((bad, "bad"), (good, "good")):
@@ -50,7 +50,7 @@ def figure(dataset: xarray.Dataset) -> Figure:
         else:
             reliable.set_visible(False)
         made.suptitle(_heading(dataset), fontsize=9, x=0.02, ha="left")
-        legend_below(made, [bad], 3)
+        legend_below(made, [bad], columns(labels))
     return made
 
 

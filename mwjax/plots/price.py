@@ -77,14 +77,18 @@ def curves(shown: xarray.Dataset) -> list[tuple[dict[str, Any], dict[str, Any]]]
         place = modes.index(mode)
         base = line_style(LOOK.get(action, 5))
         look = {**base, "ls": DASHES[place % 3], "mfc": "w" if place else base["color"]}
-        label = CALLED.get(action, action) + (f", floor per {mode}" if mode else "")
+        label = CALLED.get(action, action) + (f", per {mode}" if mode else "")
         made.append(({ACTION: action} | ({MODE: mode} if mode else {}), {**look, "label": label}))
     return made
 
 
 def _against(axes: Axes, shown: xarray.Dataset, name: str, scale: float) -> None:
     """One line an action and floor mode."""
-    x = value_axis(axes, shown[FLOOR].values.tolist(), "exploration floor ε")
+    x = value_axis(
+        axes,
+        shown[FLOOR].values.tolist(),
+        "exploration floor ε" + (" (per episode or per slot)" if MODE in shown.dims else ""),
+    )
     for at, style in curves(shown):
         values = scale * shown[name].sel(at).transpose("seed", FLOOR).values.astype(np.float64)
         mean_line(axes, x, values, shade=0.08, **{"ms": 4.5, **style})

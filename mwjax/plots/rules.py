@@ -70,6 +70,11 @@ def outcomes(dataset: xarray.Dataset) -> list[dict[str, np.ndarray]]:
     return [verdicts.of_rule(dataset, known, i, theta) for i, theta in enumerate(thetas)]
 
 
+def columns(labels: Sequence[str], width: float = 6.5) -> int:
+    """How many columns of a legend fit into a figure of so many inches: at most 3."""
+    return int(np.clip(width / (0.6 + 0.06 * max(map(len, labels), default=0)), 1, 3))
+
+
 def percent_axis(axes: Axes, side: str, most: float, name: str) -> None:
     """A share in percent, linear up to KNEE and logarithmic beyond where the greatest value makes that worth it."""
     axis = axes.xaxis if side == "x" else axes.yaxis

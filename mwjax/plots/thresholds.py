@@ -45,8 +45,10 @@ def figure(dataset: xarray.Dataset) -> Figure:
     with matplotlib.rc_context(DENSE):
         made = new_figure(6.5 if len(over) > 1 else 3.8, 0.75 + 2.15 * len(rows))
         panels = made.subplots(len(rows), len(over), squeeze=False, sharex=True, sharey=True)
+        empty = False
         for line, (kind, variable) in zip(panels, rows.items(), strict=True):
             cells = [_cell(shown if value is None else shown.sel({other: value}), variable) for value in over]
+            empty |= not np.isfinite(cells).all()
             limits = None if kind == "mean_success" else (0.0, max(float(np.nanmax(cells)), 1.0))
             for axes, values, value in zip(line, cells, over, strict=True):
                 _heat(axes, dataset, values, MAPS[kind], limits)
@@ -58,6 +60,7 @@ def figure(dataset: xarray.Dataset) -> Figure:
         if other:
             panels[0, 0].set_title(f"{called(other)}: {panels[0, 0].get_title(loc='left')}", fontsize=8.5)
         rule = f"{in_words(settings['rule'])} {'acts' if settings['governance'] != 'none' else 'watches'}"
+        rule += '; "none": no memory was ever good' if empty else ""
         when = f"{lives(dataset.sizes['seed'])} a cell, {int(dataset.checkpoint[-1]):,} episodes, {size_of(settings)}"
         made.suptitle(f"{when}, {rule}{', ' + held if held else ''}", fontsize=9, x=0.02, ha="left")
     return made

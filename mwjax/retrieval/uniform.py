@@ -50,7 +50,8 @@ def whole(config: Config, params: Params, step: Step, words: Array) -> Array:
 
 def among(words: Array, roster: Roster, size: Array) -> Array:
     """A uniform set of the first `size` (int32 [life]) memories in the order of the roster."""
-    return lanes.take(roster.order, _floyd(words, size))
+    memories = roster.order.shape[0] // size.shape[-1]
+    return lanes.take(roster.order, _floyd(words, size, memories))
 
 
 def subset(words: Array, num_memories: int, masked: Array | None = None) -> Array:
@@ -65,8 +66,8 @@ def subset(words: Array, num_memories: int, masked: Array | None = None) -> Arra
     return drawn + (inside & (drawn >= masked)).astype(jnp.int32)
 
 
-def _floyd(words: Array, size: int | Array) -> Array:
-    """`size` is a number, or int32 [life or 1]; a long set is drawn in a loop, so that the program does not grow."""
+def _floyd(words: Array, size: int | Array, most: int = 1 << 32) -> Array:
+    """`size` is a number, or int32 [life or 1] up to `most`; a long set is drawn in a loop: the program does not grow."""
     k = words.shape[0]
     if k > UNROLLED:
         return _long_floyd(words, jnp.asarray(size, jnp.int32))
@@ -74,7 +75,7 @@ def _floyd(words: Array, size: int | Array) -> Array:
     for i in range(k):
         last = size - k + i
         bound = last + 1 if isinstance(last, int) else (last + 1).astype(jnp.uint32)
-        index = streams.below(words[i], bound).astype(jnp.int32)
+        index = streams.below(words[i], bound, most).astype(jnp.int32)
         taken = functools.reduce(jnp.logical_or, [row == index for row in rows], jnp.zeros(index.shape, jnp.bool_))
         rows.append(jnp.where(taken, jnp.int32(last), index))
     return jnp.stack(rows)
