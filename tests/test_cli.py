@@ -163,7 +163,8 @@ def test_a_wrong_command_line_is_one_line(call, words):
         ("replay log --theta-low 2", "theta_low = 2.0: must be from 0 to 1"),
         ("replay log --estimator bet", "estimator = 'bet': must be one of memory_worth, memory_worth_score, "
          "memory_worth_score_normalised, beta, discounted, "
-            "discounted_beta, discounted_step, last_outcome, windowed, cusum, cusum_reset, never_updated; did you mean 'beta'?"),
+         "discounted_beta, discounted_step, last_outcome, windowed, cusum, cusum_reset, never_updated; "
+         "did you mean 'beta'?"),
         ("replay log --out full", "full: holds other files than those of a replay; give another folder"),
         ("replay log --out file", "file: cannot be written (Not a directory)"),
         ("replay bad --strict", "bad:1: ..."),

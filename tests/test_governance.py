@@ -121,7 +121,8 @@ def test_what_dropping_the_worst_of_the_first_experiment_is_worth(fields, gain, 
     if dropped:
         assert abs(gone.mean() - dropped[0]) < 5 * np.hypot(standard_error(gone), dropped[1])
     else:
-        assert (np.abs(gone - 10) <= 1).all()
+        assert (gone <= 10).all()
+        assert gone.mean() > 9.8
 
 
 @pytest.mark.parametrize("retrieval", ["uniform", "softmax", "epsilon_greedy", "blend"])

@@ -67,7 +67,7 @@ def subset(words: Array, num_memories: int, masked: Array | None = None) -> Arra
 
 
 def _floyd(words: Array, size: int | Array, most: int = 1 << 32) -> Array:
-    """`size` is a number, or int32 [life or 1] up to `most`; a long set is drawn in a loop: the program does not grow."""
+    """`size` is a number, or int32 [life or 1] up to `most`; long sets are drawn in a loop, so programs stay small."""
     k = words.shape[0]
     if k > UNROLLED:
         return _long_floyd(words, jnp.asarray(size, jnp.int32))
