@@ -149,6 +149,6 @@ def _check_counter(config: Config, made: Parts, field: str, counter: str) -> Non
     able = [name for name, one in zip(config.observers, made.observers, strict=True) if one.evidence is not None]
     names = ["lifetime", "truth", *(name_of(one) for one in able)]
     if counter not in names:
-        raise InputError(f"{field}: counter = {counter!r} must be one of {', '.join(names)} (see observers)")
+        raise InputError(f"{field}: the counter {counter!r} must be one of {', '.join(names)} (see observers)")
     if config.scope == "every_context" and counter != "lifetime":
         raise InputError(f"scope = 'every_context': needs counter = 'lifetime', not {counter!r}")

@@ -166,11 +166,12 @@ def figure(args: argparse.Namespace) -> Answer:
 def list_names(args: argparse.Namespace) -> Answer:
     """Everything that has a name."""
     from mwjax import experiment, registry, rules
+    from mwjax.config import governed
 
     about: dict[str, dict[str, str]] = {
         "experiments": {name: experiment.load(name).title for name in experiment.experiments()},
         **{kind: {name: registry.ABOUT.get(name, "") for name in table} for kind, table in registry.KINDS.items()},
-        "governance": {name: rule.about for name, rule in rules.RULES.items()},
+        "governance": {**{name: rule.about for name, rule in rules.RULES.items()}, **governed.ABOUT},
         "fields": {name: str(info.description) for name, info in experiment.Fields.model_fields.items()},
     }
     chosen = {args.kind: about[args.kind]} if args.kind else about

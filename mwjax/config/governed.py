@@ -21,6 +21,11 @@ TRUTH = 256
 ACTING = {"none": "none", "empirical_bayes": "beta"}
 """Names that the acting rule may have beside those of rules.RULES -> whose table they read."""
 
+ABOUT = {
+    "empirical_bayes": "as beta, with a prior fitted to the store at every look; acts in a simulation only",
+    "none": "never acts",
+}
+
 
 class RuleTables(NamedTuple):
     """Evidence -> most successes at which a rule acts, in units of 2**-12 (see rules.bounds)."""

@@ -18,7 +18,7 @@ from mwjax.results import statistics
 
 GREY = "#7F7F7F"
 MOST_PAIRS, FAR, TITLE = 6, 1.7, 32
-"""Pairs of rules shown; the oracle is drawn as a line up to FAR times the best rule's gain; letters of a title."""
+"""Pairs of rules shown; times the best gain up to which the oracle is drawn as a line; letters in a title."""
 
 
 def is_compare(dataset: xarray.Dataset) -> bool:
