@@ -38,7 +38,16 @@ def test_equal_settings_give_an_equal_config(tmp_path):
     assert (mine.config, mine.fields, mine.name) == (builtin.config, builtin.fields, "mine")
 
 
-UNSET = {"title", "actor", "utilities", "hard_share", "context_share", "target_context", *experiment.UNHEEDED}
+UNSET = {
+    "title",
+    "actor",
+    "utilities",
+    "hard_share",
+    "context_share",
+    "target_context",
+    *experiment.UNHEEDED,
+    "num_initial",
+}
 
 
 def test_the_fields_are_plain_and_complete():
@@ -154,7 +163,7 @@ BAD_VALUES = {
     "or package.module:name; "
     "did you mean 'uniform'?",
     'metrics=["spearmen"]': "metrics = 'spearmen': must be one of spearman, rmse, label_count, evidence_quantile, "
-    "mean_success, starved, compensator, pair_count; did you mean 'spearman'?",
+    "mean_success, starved, compensator, pair_count, store, calibration; did you mean 'spearman'?",
     "num_memory=5": "num_memory: there is no such field; did you mean 'num_memories'?",
     "world.num_memories=5": "world.num_memories: there is no such field; did you mean 'num_memories'?",
     "xyz=1": "xyz: there is no such field; `mwjax list fields` shows all",
