@@ -38,7 +38,8 @@ def test_equal_settings_give_an_equal_config(tmp_path):
     assert (mine.config, mine.fields, mine.name) == (builtin.config, builtin.fields, "mine")
 
 
-UNSET = {
+UNSET = {"title", "actor", "utilities", "hard_share", "context_share", "target_context", "num_initial"}
+UNSET |= set(experiment.UNHEEDED)
     "title",
     "actor",
     "utilities",
