@@ -40,15 +40,6 @@ def test_equal_settings_give_an_equal_config(tmp_path):
 
 UNSET = {"title", "actor", "utilities", "hard_share", "context_share", "target_context", "num_initial"}
 UNSET |= set(experiment.UNHEEDED)
-    "title",
-    "actor",
-    "utilities",
-    "hard_share",
-    "context_share",
-    "target_context",
-    *experiment.UNHEEDED,
-    "num_initial",
-}
 
 
 def test_the_fields_are_plain_and_complete():
