@@ -129,6 +129,7 @@ def statistics(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, 
 
     Lives without a value (NaN) do not count; NaN where there is none, and for the spread where there is but one.
     """
+    values = np.asarray(values, np.float64)
     count = np.isfinite(values).sum(axis=0)
     with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)  # of means over nothing
