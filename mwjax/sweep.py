@@ -166,6 +166,10 @@ def plan(experiment: Experiment) -> dict[str, Any]:
     if not experiment.axes:
         raise InputError(f"axes: {experiment.source} has no table [axes] with lists of values to sweep over")
     cells = math.prod(len(values) for values in experiment.axes.values())
+    if len(set(experiment.axes.get("num_episodes", [0]))) > 1:
+        raise InputError(
+            "axes: num_episodes: the checkpoints must be the same in all cells; use checkpoints as an axis"
+        )
     try:
         for values in itertools.product(*experiment.axes.values()):
             vary(experiment, **dict(zip(experiment.axes, values, strict=True)))
