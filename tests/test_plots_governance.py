@@ -196,6 +196,7 @@ def test_governed_run_counts_decisions_by_the_truth(governed):
     for axes, chosen in ((bad, start < 0.5), (good, start >= 0.5)):
         assert chosen.any()
         drawn = line(axes, "threshold")
+        assert {int(one) + 1 for one in first[chosen & (first >= 0)]} <= set(drawn.get_xdata())
         for episode, share in zip(drawn.get_xdata(), drawn.get_ydata(), strict=True):
             expected = (chosen & (first >= 0) & (first < episode)).sum() / chosen.sum()
             assert share == pytest.approx(100 * expected)
