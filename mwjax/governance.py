@@ -108,23 +108,19 @@ def bound(table: Array, known: Evidence, at: Threshold | None) -> Array:
     return mix(row(at.level), row(at.level + jnp.int32(1)), at.share) - jnp.int32(1)  # not even at theta itself
 
 
-def fit(config: Config, counts: Counts) -> Prior:
-    """Beta prior by moments (analysis of variance) over the memories with evidence; strength at most MOST_STRENGTH.
-
-    p = sum s / sum n; v = (sum n (w - p)^2 - p (1 - p) (M - 1)) / (sum n - sum n^2 / sum n); a + b = p (1 - p) / v - 1.
-    """
-    del config
-    n, s = counts.evidence.astype(jnp.float32), counts.successes.astype(jnp.float32)
-    total = jnp.maximum(lanes.total(n), 1)
-    p = jnp.clip(lanes.total(s) / total, 1e-3, 1 - 1e-3)
-    spread = lanes.total(n * jnp.square(ratio(s, n) - p))
-    seen = (counts.evidence > 0).sum(0, dtype=jnp.int32).astype(jnp.float32)
-    room = jnp.maximum(total - lanes.total(n * n) / total, 1e-6)
-    between = (spread - p * (1 - p) * jnp.maximum(seen - 1, 0)) / room
-    least = p * (1 - p) / jnp.float32(MOST_STRENGTH + 1)
-    strength = p * (1 - p) / jnp.maximum(between, least) - 1
-    a, b = jnp.maximum(strength * p, LEAST_PRIOR), jnp.maximum(strength * (1 - p), LEAST_PRIOR)
-    return Prior(a, b)
+def fit(counts: Counts) -> Prior:
+    """priors.moments with most_strength = MOST_STRENGTH, in float32: the formula is stated there."""
+    n, s, one = counts.evidence.astype(jnp.float32), counts.successes.astype(jnp.float32), jnp.float32(1)
+    total = jnp.maximum(lanes.total(n), one)
+    p = jnp.where(lanes.total(n) > 0, lanes.total(s) / total, jnp.float32(0.5))
+    noise, seen = p * (one - p), (counts.evidence > 0).sum(0, dtype=jnp.int32).astype(jnp.float32)
+    excess = lanes.total(jnp.where(n > 0, n * jnp.square(ratio(s, n) - p), 0)) - noise * (seen - one)
+    spread = noise * lanes.total(jnp.maximum(n - one, 0) * (one - n / total))
+    capped = (spread <= 0) | (excess * jnp.float32(MOST_STRENGTH + 1) <= spread)
+    strength = jnp.maximum(spread / jnp.where(capped, one, excess) - one, 2 * LEAST_PRIOR)
+    strength = jnp.where(capped, jnp.float32(MOST_STRENGTH), strength)
+    a = jnp.minimum(jnp.maximum(p * strength, LEAST_PRIOR), strength - LEAST_PRIOR)
+    return Prior(a, strength - a)
 
 
 def with_prior(known: Evidence, prior: Prior) -> Evidence:
@@ -228,7 +224,7 @@ def watch(config: Config, params: Params, known: list[Evidence], evidence: Array
     columns: list[Array] = [jnp.zeros(0)] * len(config.watched)
     for mine in groups.values():
         it = known[mine[0]]
-        table = params.rules.watch[:, jnp.asarray(mine)]
+        table = params.rules.watch if len(groups) == 1 else params.rules.watch[:, jnp.asarray(mine)]
         bounds = _row(table, it)
         for column, rule in enumerate(mine):
             enough = evidence >= params.rules.watch_least[rule]

@@ -181,3 +181,12 @@ def test_values_are_checked():
         priors.moments([0, 3], [1, 2])
     with pytest.raises(InputError, match=r"most_strength is 1.0, not in \(1, 100000\]"):
         priors.fit([1], [2], most_strength=1.0)
+
+
+def test_the_prior_inside_the_simulation_is_the_one_by_moments():
+    dataset = run(
+        "ranking", seeds=40, num_episodes=2_000, governance="deprecate", rule="empirical_bayes", theta=0.3,
+        decide_every=500, checkpoints=[2_000], observers=["memory_worth"], metrics=["mean_success", "store"],
+    )  # fmt: skip
+    found = priors.moments(dataset.successes.values, dataset.evidence.values, most_strength=1_000)
+    np.testing.assert_allclose(dataset.prior_strength.values[:, -1], found.strength, rtol=2e-3)

@@ -78,6 +78,14 @@ def store(state: State, utility: Array, live: Array | None) -> dict[str, Array]:
     return found
 
 
+def _expected_hits(state: State, lives: int) -> Array | None:
+    """float32 [memory, life]."""
+    if state.expected is None:
+        return None
+    whole, fraction = jnp.split(lanes.rows(state.expected, lives), 2)
+    return whole.astype(jnp.float32) + fraction.astype(jnp.float32) * jnp.float32(2**-24)
+
+
 def _decisions(config: Config, state: State, lives: int) -> Array | None:
     """int32 [rule, decision, memory, life]."""
     if state.docket is None:
@@ -101,6 +109,8 @@ def live(config: Config, parts: Parts, params: Params, root: Array, seed: Array)
     life = Life(params, root, seed, lanes.table(utility))
     every = jnp.broadcast_to(jnp.arange(config.num_memories, dtype=jnp.int32)[:, None], utility.shape)
     now = lambda t: worlds.current(config, params, t, None, every, utility) if config.drifts else utility
+    truth = lambda value, live: metrics.truth(params, value, p_plus(config, parts, params, value), live)
+    still = None if config.drifts or config.changes else truth(utility, None)
 
     def worths(state: State) -> Array:
         counted = estimators.counts(config, state.tally)
@@ -113,7 +123,7 @@ def live(config: Config, parts: Parts, params: Params, root: Array, seed: Array)
         good = state.tally.successes.sum(0, dtype=jnp.int32) if state.good is None else state.good
         live = None if state.roster is None else roster.every_status(state.roster) != roster.GONE
         value = now(last - jnp.int32(1))
-        known = metrics.truth(params, value, p_plus(config, parts, params, value), live)
+        known = truth(value, live) if still is None else still
         mean_success = good.astype(jnp.float32) / last.astype(jnp.float32)
         measured = metrics.measure(config, params, worth, counted, known, mean_success, live)
         if "store" in config.metrics:
@@ -124,18 +134,16 @@ def live(config: Config, parts: Parts, params: Params, root: Array, seed: Array)
 
     starts = jnp.concatenate([jnp.zeros(1, jnp.int32), params.checkpoints[:-1]])
     state, (measured, broken, kept, shown) = lax.scan(segment, begin(config, parts, life), (starts, params.checkpoints))
-    expected = None
-    if state.expected is not None:
-        whole, fraction = jnp.split(lanes.rows(state.expected, seed.shape[0]), 2)
-        expected = whole.astype(jnp.float32) + fraction.astype(jnp.float32) * jnp.float32(2**-24)
     return Trace(
         checkpoint=jnp.broadcast_to(params.checkpoints[:, None], (*params.checkpoints.shape, seed.shape[0])),
         metrics=measured,
         utility=utility,
-        p_plus=p_plus(config, parts, params, now(params.checkpoints[-1] - jnp.int32(1))),
+        p_plus=p_plus(config, parts, params, now(params.checkpoints[-1] - jnp.int32(1)))
+        if still is None
+        else still.p_plus,
         counts=estimators.counts(config, state.tally),
         shown_at=shown,
-        expected_hits=expected,
+        expected_hits=_expected_hits(state, seed.shape[0]),
         worth=worths(state) if kept is None else kept,
         decisions=_decisions(config, state, seed.shape[0]),
         calibration=None if state.forecasts is None else _histogram(config, state.forecasts, seed.shape[0]),

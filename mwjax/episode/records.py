@@ -10,7 +10,7 @@ from jax import Array
 from mwjax import estimators, lanes, worlds
 from mwjax.config import Config, Params
 from mwjax.estimators import Estimator, Evidence, Tally
-from mwjax.governance import Docket, by_context, of_truth
+from mwjax.governance import Docket, of_truth
 from mwjax.retrieval import Retrieval
 from mwjax.types import Counts, Pytree, Roster
 from mwjax.worlds import Outcome
@@ -80,11 +80,7 @@ def evidence_of(
 ) -> Evidence:
     """What a rule that reads `counter` knows of the memories in `index` (None: all), of which `counts` are."""
     if counter == "lifetime":
-        return (
-            by_context(counts)
-            if config.scope == "every_context"
-            else estimators.of_counts(counts.successes, counts.evidence)
-        )
+        return estimators.of_counts(counts.successes, counts.evidence)
     if counter == "truth":
         lives = life.seed.shape[0]
         every = jnp.broadcast_to(

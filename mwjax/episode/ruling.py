@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
@@ -26,9 +28,7 @@ def decide(config: Config, parts: Parts, life: Life, t: Array, s: State, due: St
     assert s.docket is not None
     counts = estimators.counts(config, s.tally, due.retrieved)
     if config.watched:
-        pooled = estimators.of_counts(counts.successes, counts.evidence)
-        read = lambda counter: evidence_of(config, parts, life, t, s, counter, counts, due.retrieved)
-        known = [pooled if counter == "lifetime" else read(counter) for counter in config.watched]
+        known = [evidence_of(config, parts, life, t, s, counter, counts, due.retrieved) for counter in config.watched]
         fires = governance.watch(config, life.params, known, counts.evidence, due.seen)
         acting = jnp.zeros((*fires.shape[:-1], governance.num_rules(config) - fires.shape[-1]), jnp.bool_)
         decided = _record(
@@ -56,8 +56,9 @@ def _look(
     """(memories whose status is to change, bool, the status they take), of those in `index` or of all."""
     assert s.docket is not None
     assert s.roster is not None
-    known = evidence_of(config, parts, life, t, s, config.counter, counts, index)
-    evidence = counts.context_evidence if config.scope == "every_context" else counts.evidence
+    known, evidence = evidence_of(config, parts, life, t, s, config.counter, counts, index), counts.evidence
+    if config.scope == "every_context":
+        known, evidence = governance.by_context(counts), counts.context_evidence
     if config.counter == "truth":
         evidence = jnp.full_like(evidence, jnp.iinfo(jnp.int32).max)
     born = life.params.num_initial
@@ -78,7 +79,7 @@ def _scan(config: Config, parts: Parts, life: Life, t: Array, s: State) -> State
 
     def look() -> tuple[Array, Array, governance.Prior | None]:
         counts = estimators.counts(config, s.tally)
-        fitted = governance.fit(config, counts) if config.refits else None
+        fitted = governance.fit(counts) if config.refits else None
         assert s.docket is not None
         kept = jax.tree.map(lambda new, old: jnp.where(due, new, old), fitted, prior)
         now = s._replace(docket=s.docket._replace(prior=kept))
@@ -100,29 +101,24 @@ def settle(
     """
     row_of = jnp.arange(pending.shape[0], dtype=jnp.int32)[:, None]
 
-    def one(carry: tuple[Array, State]) -> tuple[Array, State]:
-        pending, s = carry
-        assert s.roster is not None
+    def one(carry: tuple[Any, ...]) -> tuple[Any, ...]:
+        pending, *changing = carry
+        found = s._replace(roster=changing[0], docket=changing[1], retrieval=changing[2])
+        assert found.roster is not None
         first = jnp.argmax(pending, axis=0).astype(jnp.int32)
         doing = pending.any(axis=0)
         memory = jnp.take_along_axis(index, first[None], 0)
         goal = jnp.take_along_axis(to, first[None], 0)[0]
-        held = doing & governance.too_few(config, s.roster, roster.status(s.roster, memory)[0], goal)
-        s = _carry_out(config, parts, life, t, s, memory, goal, doing & ~held)
-        if s.docket is not None:
-            s = s._replace(docket=s.docket._replace(held_back=s.docket.held_back + held.astype(jnp.int32)))
-        return pending & (row_of != first), s
+        held = doing & governance.too_few(config, found.roster, roster.status(found.roster, memory)[0], goal)
+        found = _carry_out(config, parts, life, t, found, memory, goal, doing & ~held)
+        docket = found.docket
+        if docket is not None:
+            docket = docket._replace(held_back=docket.held_back + held.astype(jnp.int32))
+        return pending & (row_of != first), found.roster, docket, found.retrieval
 
-    changing = State._fields.index("roster"), State._fields.index("docket"), State._fields.index("retrieval")
-    small = tuple(s[i] for i in changing)
-    merge = lambda parts: s._replace(roster=parts[0], docket=parts[1], retrieval=parts[2])
-
-    def body(carry: tuple[Array, tuple]) -> tuple[Array, tuple]:
-        pending, after = one((carry[0], merge(carry[1])))
-        return pending, tuple(after[i] for i in changing)
-
-    _, small = lax.while_loop(lambda carry: carry[0].any(), body, (pending, small))
-    return merge(small)
+    start = (pending, s.roster, s.docket, s.retrieval)
+    _, members, docket, retrieval = lax.while_loop(lambda carry: carry[0].any(), one, start)
+    return s._replace(roster=members, docket=docket, retrieval=retrieval)
 
 
 def _carry_out(

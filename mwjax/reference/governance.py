@@ -173,12 +173,15 @@ def ordered_sum(values: np.ndarray) -> np.floating:
 
 
 def fit(successes: np.ndarray, evidence: np.ndarray) -> tuple[np.floating, np.floating]:
-    """Beta prior by moments over the memories with evidence, float32; see mwjax.governance.fit for the formula."""
+    """Beta prior by moments over the memories with evidence, float32; see mwjax.priors.moments for the formula."""
     s, n, one = successes.astype(F), evidence.astype(F), F(1)
     total = max(ordered_sum(n), one)
-    p = np.clip(ordered_sum(s) / total, F(1e-3), F(1 - 1e-3))
-    spread = ordered_sum(n * np.square(ratio32(s, n) - p))
-    room = max(total - ordered_sum(n * n) / total, F(1e-6))
-    between = (spread - p * (one - p) * max(F((evidence > 0).sum()) - one, F(0))) / room
-    strength = p * (one - p) / max(between, p * (one - p) / F(MOST_STRENGTH + 1)) - one
-    return max(strength * p, LEAST_PRIOR), max(strength * (one - p), LEAST_PRIOR)
+    p = ordered_sum(s) / total if evidence.any() else F(0.5)
+    noise = p * (one - p)
+    squares = np.where(n > 0, n * np.square(ratio32(s, n) - p), F(0))
+    excess = ordered_sum(squares) - noise * (F((evidence > 0).sum()) - one)
+    spread = noise * ordered_sum(np.maximum(n - one, F(0)) * (one - n / total))
+    capped = spread <= 0 or excess * F(MOST_STRENGTH + 1) <= spread
+    strength = F(MOST_STRENGTH) if capped else max(spread / excess - one, 2 * LEAST_PRIOR)
+    a = min(max(p * strength, LEAST_PRIOR), strength - LEAST_PRIOR)
+    return a, strength - a
