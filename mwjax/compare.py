@@ -109,10 +109,9 @@ def compare(
 def _measures(found: xarray.Dataset) -> Iterator[tuple[str, np.ndarray]]:
     """Of one setting, by name: [seed]."""
     known = dict(results.per_life(found))
-    rule = str(found["rule"].values[0])
     yield "success", known["mean_success"][:, -1]
     for name in MEASURES:
-        values = known.get(name, known.get(f"{rule}.{name}"))
+        values = known.get(name, known.get(f"{verdicts.ACTING}.{name}"))
         if values is not None:
             yield name, values[:, -1].astype(np.float64)
 

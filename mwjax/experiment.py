@@ -163,6 +163,8 @@ def _needed(fields: Fields) -> dict[str, Any]:
     """What the program must provide for, as the values of the fields ask."""
     usual = fields.flip_prob == 0 and fields.unused_prob == 0 and fields.observe_success == fields.observe_failure == 1
     watched = [governed.parse(text, Knobs())[2] for text in fields.watchers]
+    if len(set(fields.watchers)) < len(fields.watchers):
+        raise InputError(f"watchers = {fields.watchers}: each rule may be named once")
     governs = fields.governance != "none"
     ruled = governs or bool(watched) or any(name in FORGETTING for name in fields.observers)
     at_once = fields.theta_mode == "absolute" and fields.decide_every == 1 and fields.counter in STILL

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray
+from drawing import line, rendered
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -76,16 +76,6 @@ def priced() -> xarray.Dataset:
     asked = small("suppression_price", **POOLS, checkpoints=[400], metrics=["mean_success", "starved"], theta=0.5)
     asked.axes.update(governance=["none", "suppress"], exploration_floor=[0.0, 0.2], floor_mode=["slot"])
     return sweep.sweep(asked)
-
-
-def rendered(dataset: xarray.Dataset) -> Figure:
-    drawn = plots.figure(dataset)
-    drawn.savefig(io.BytesIO(), dpi=40)
-    return drawn
-
-
-def line(axes: Axes, label: str) -> Any:
-    return next(one for one in axes.get_lines() if one.get_label() == label)
 
 
 def legend(drawn: Figure) -> list[str]:
@@ -303,7 +293,7 @@ def test_thresholds_write_the_value_in_every_cell(thresholds):
     assert (above.get_ylabel(), below.get_xlabel()) == ("minimum evidence", "θ")
     assert above.get_title(loc="left") == "outcome: mean\nsuccess (% of episodes)"
     assert below.get_title(loc="left") == "good memories deprecated (%)"
-    for axes, name in ((above, "mean_success"), (below, "threshold.false_deprecation")):
+    for axes, name in ((above, "mean_success"), (below, "acting.false_deprecation")):
         values = thresholds[name].isel(checkpoint=-1, outcome=0).transpose("seed", "min_evidence", "theta").values
         mean = 100 * statistics(values.astype(np.float64))[0]
         np.testing.assert_allclose(axes.images[0].get_array(), mean)
@@ -316,11 +306,11 @@ def test_thresholds_write_the_value_in_every_cell(thresholds):
 
 def test_thresholds_say_where_no_memory_is_good(thresholds):
     empty = thresholds.copy(deep=True)
-    empty["threshold.false_deprecation"][:, :, 1] = np.nan
+    empty["acting.false_deprecation"][:, :, 1] = np.nan
     drawn = rendered(empty)
     assert [text.get_text() for text in drawn.axes[1].texts].count("none") == 3
     assert drawn.get_suptitle().endswith('"none": no memory was ever good')
-    assert len(rendered(thresholds.drop_vars("threshold.false_deprecation")).axes) == 1
+    assert len(rendered(thresholds.drop_vars("acting.false_deprecation")).axes) == 1
 
 
 def test_price_of_suppression_is_success_and_starving(priced):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray
-from matplotlib.axes import Axes
+from drawing import line, rendered
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -79,16 +78,6 @@ def made_map() -> xarray.Dataset:
     made.hitchhiker_utility_threshold[-1] = made.hitchhiker_utility_high[-1] = np.inf
     attrs = {"kind": "separation", "aim": json.dumps(asked.aim.__dict__), "config": json.dumps(asked.fields)}
     return made.assign_attrs(attrs)
-
-
-def rendered(dataset: xarray.Dataset) -> Figure:
-    drawn = plots.figure(dataset)
-    drawn.savefig(io.BytesIO(), dpi=40)
-    return drawn
-
-
-def line(axes: Axes, label: str) -> Any:
-    return next(one for one in axes.get_lines() if one.get_label() == label)
 
 
 def words(drawn: Figure) -> str:

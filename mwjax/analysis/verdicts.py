@@ -13,6 +13,8 @@ from mwjax.config import governed
 from mwjax.rules import Knobs
 from mwjax.theory import stores
 
+ACTING = "acting"
+"""What the acting rule is called in the names of metrics, so that sweeps over rules keep them."""
 EVENTS = 2_000
 """Decisions whose truth is worked out at once."""
 FIXED = ("pools", "pairs", "diverse")
@@ -109,13 +111,19 @@ def theta_of(store: Store, rule: str, acting: bool) -> np.ndarray:
 
 
 def measure(dataset: xarray.Dataset) -> dict[str, np.ndarray]:
-    """Metrics of the whole life by name, [seed]: see `of_rule`; names are rule.metric."""
-    store, fields = store_of(dataset), json.loads(dataset.attrs["config"])
-    acts, found = fields["governance"] != "none", {}
-    for i, rule in enumerate(dataset["rule"].values.tolist()):
-        for name, values in of_rule(dataset, store, i, theta_of(store, rule, acts and i == 0)).items():
-            found[f"{rule}.{name}"] = values
-    return found
+    """Metrics of the whole life by name, [seed]: rule.metric, with `acting` for the acting rule, whichever it is."""
+    names = dataset["rule"].values.tolist()
+    if json.loads(dataset.attrs["config"])["governance"] != "none":
+        names[0] = ACTING
+    return {f"{rule}.{name}": x for rule, one in zip(names, each(dataset), strict=True) for name, x in one.items()}
+
+
+def each(dataset: xarray.Dataset) -> list[dict[str, np.ndarray]]:
+    """What `of_rule` says of every rule, in order."""
+    store, names = store_of(dataset), dataset["rule"].values.tolist()
+    acts = store.fields["governance"] != "none"
+    thetas = [theta_of(store, rule, acts and i == 0) for i, rule in enumerate(names)]
+    return [of_rule(dataset, store, i, theta) for i, theta in enumerate(thetas)]
 
 
 def of_rule(dataset: xarray.Dataset, store: Store, rule: int, theta: np.ndarray) -> dict[str, np.ndarray]:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from mwjax.analysis import survival, verdicts
-from mwjax.plots.rules import acts, columns, knobs_of, labels_of, need, outcomes, point, rule_styles, upper
+from mwjax.plots.rules import acts, columns, knobs_of, labels_of, need, point, rule_styles, upper
 from mwjax.plots.style import DENSE, NAMES, legend_below, line_style, lives, new_figure, settings_of, size_of
 
 GREY = "#7F7F7F"
@@ -133,7 +133,7 @@ def _undetected(axes: Axes, dataset: xarray.Dataset, labels: list[str], styles: 
 
 def _price(axes: Axes, dataset: xarray.Dataset, labels: list[str], styles: list[dict[str, Any]]) -> None:
     """Mean delay, cut at the end of the life, against false alarms; a point a rule with both 95 % intervals."""
-    found = outcomes(dataset)
+    found = verdicts.each(dataset)
     alarms, delay = ([one[name] for one in found] for name in ("false_alarms", "delay"))
     for x, y, label, style in zip(alarms, delay, labels, styles, strict=True):
         point(axes, x, y, **{**style, "label": label})

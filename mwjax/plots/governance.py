@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mwjax.analysis import calibration, verdicts
-from mwjax.plots.rules import acts, columns, labels_of, need, outcomes, percent_axis, point, rule_styles, upper
+from mwjax.plots.rules import acts, columns, labels_of, need, percent_axis, point, rule_styles, upper
 from mwjax.plots.style import (
     DENSE,
     NAMES,
@@ -104,7 +104,7 @@ def _marks(moments: np.ndarray) -> list[int]:
 
 def _trade(axes: Axes, dataset: xarray.Dataset, labels: list[str], styles: list[dict[str, Any]]) -> None:
     """Missed against false deprecation at the end of the life, a point a rule with both 95 % intervals."""
-    found = outcomes(dataset)
+    found = verdicts.each(dataset)
     error, missed = ([100 * one[name] for one in found] for name in ("false_deprecation", "missed"))
     for x, y, label, style in zip(error, missed, labels, styles, strict=True):
         point(axes, x, y, **{**style, "label": label})

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullLocator
 
-from mwjax.analysis import verdicts
 from mwjax.plots.style import LINES, line_style, settings_of
 from mwjax.results import statistics
 from mwjax.types import InputError
@@ -60,14 +59,6 @@ def rule_styles(count: int) -> list[dict[str, Any]]:
     """Colour, marker and dashes of every rule; beyond the LINES, markers are open."""
     styles = [line_style(i) for i in range(count)]
     return [{**one, "mfc": "w" if i >= len(LINES) else one["color"]} for i, one in enumerate(styles)]
-
-
-def outcomes(dataset: xarray.Dataset) -> list[dict[str, np.ndarray]]:
-    """What `verdicts.of_rule` says of every rule, in order; two rules of the same name stay apart."""
-    known = verdicts.store_of(dataset)
-    names = [str(one) for one in dataset["rule"].values]
-    thetas = [verdicts.theta_of(known, name, acts(dataset) and i == 0) for i, name in enumerate(names)]
-    return [verdicts.of_rule(dataset, known, i, theta) for i, theta in enumerate(thetas)]
 
 
 def columns(labels: Sequence[str], width: float = 6.5) -> int:

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from mwjax.analysis import verdicts
 from mwjax.plots.generic import axes_of, hold
 from mwjax.plots.rules import in_words, need
 from mwjax.plots.style import DENSE, called, lives, new_figure, settings_of, size_of
@@ -40,7 +41,7 @@ def figure(dataset: xarray.Dataset) -> Figure:
     other = next((name for name in axes_of(dataset) if name not in (THETA, EVIDENCE)), None)
     shown, held = hold(dataset, [THETA, EVIDENCE, *([other] if other else [])])
     over = [None] if other is None else dataset[other].values.tolist()[:MOST_PANELS]
-    wrong = f"{settings['rule']}.false_deprecation"
+    wrong = f"{verdicts.ACTING}.false_deprecation"
     rows = {"mean_success": "mean_success"} | ({"false_deprecation": wrong} if wrong in dataset else {})
     with matplotlib.rc_context(DENSE):
         made = new_figure(6.5 if len(over) > 1 else 3.8, 0.75 + 2.15 * len(rows))

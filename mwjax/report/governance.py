@@ -17,7 +17,6 @@ from mwjax.config.governed import MOST_STRENGTH
 from mwjax.report.text import new_table, number, say
 
 SHARES = ("false_deprecation", "false_by_removal", "missed", "false_alarms")
-CHANGES = ("flip_prob", "unused_prob", "delay")
 
 
 def print_compare(dataset: xarray.Dataset, console: Console) -> None:
@@ -54,16 +53,17 @@ def print_compare(dataset: xarray.Dataset, console: Console) -> None:
 
 def print_decisions(dataset: xarray.Dataset, console: Console) -> None:
     """What every rule of a run decided, against the truth."""
-    found = {name: results.statistics(values) for name, values in verdicts.measure(dataset).items()}
+    found = [{name: results.statistics(x) for name, x in one.items()} for one in verdicts.each(dataset)]
+    acts = fields_of(dataset)["governance"] != "none"
     stale = "after_episode" in dataset.decision.values
     table = new_table("rule", "decided", "false p+", "false rem.", "missed", "alarms", *(("delay", "undet.") * stale))
     for i, rule in enumerate(dataset["rule"].values.tolist()):
-        cells = [number(float(found[f"{rule}.{name}"][0])) for name in ("decided", *SHARES)]
+        cells = [number(float(found[i][name][0])) for name in ("decided", *SHARES)]
         if stale:
             retrievals, _, censored = verdicts.delays(dataset, i)
             median = survival.median_delay(retrievals, censored) if len(retrievals) else None
             cells += [number(median, 0), number(float(censored.mean()), 2) if len(retrievals) else "-"]
-        table.add_row(str(rule), *cells)
+        table.add_row(f"{rule} (acts)" if acts and i == 0 else str(rule), *cells)
     say(console, "\nDecisions of rules: memories of a life decided against, and shares of those of the kind")
     console.print(table)
 
@@ -104,8 +104,10 @@ def lines(dataset: xarray.Dataset, config: Mapping[str, Any]) -> Iterator[str]:
 def _diluted(dataset: xarray.Dataset, config: Mapping[str, Any]) -> Iterator[str]:
     """Say it where no memory's p+ lies on the other side of an absolute theta."""
     p, theta = dataset.p_plus.values, config["theta"]
-    low, high = float(np.nanmin(p)), float(np.nanmax(p))
-    if config["rule"] != "none" and np.isfinite(low) and not low < theta <= high:
+    if config["rule"] == "none" or not np.isfinite(p).all():
+        return
+    low, high = float(p.min()), float(p.max())
+    if not low < theta <= high:
         yield (
             f"Dilution: p+ lies within [{low:.3f}, {high:.3f}], all on one side of theta = {theta:g}; an absolute "
             "threshold means nothing here. Use theta_mode = 'relative' or 'quantile'."
