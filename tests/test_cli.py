@@ -30,20 +30,6 @@ LOG = """\
 """
 
 
-@pytest.fixture
-def call(capsys, monkeypatch, tmp_path):
-    """Run the command line in an empty folder: (exit status, standard output, standard error)."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        status = main(arguments)
-        return status, *capsys.readouterr()
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory) -> Path:
     """A small finished result, under the name that it gets by default."""

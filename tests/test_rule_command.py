@@ -9,24 +9,10 @@ import numpy as np
 import pytest
 
 from mwjax import rules
-from mwjax.__main__ import main
 from mwjax.cli import parser
 from mwjax.report import rule as report
 from mwjax.rules import Knobs
 from mwjax.theory import deprecation
-
-
-@pytest.fixture
-def call(capsys, monkeypatch, tmp_path):
-    """Run the command in an empty folder: (exit status, standard output, standard error)."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        status = main(arguments)
-        return status, *capsys.readouterr()
-
-    return run
 
 
 def table_of(text: str) -> list[tuple[int, int]]:

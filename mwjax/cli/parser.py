@@ -93,6 +93,7 @@ def build() -> tuple[Parser, dict[str, Parser]]:
         return commands[name]
 
     _simulate(command)
+    _sweep(command)
     _look(command)
     _decide(command)
     _measure(command)
@@ -136,6 +137,9 @@ def _simulate(command: Callable[..., Parser]) -> None:
         metavar="MODULE:NAME",
         help="use your own estimator, retrieval or outcome law, looked for from here; may be repeated (default: none)",
     )
+
+
+def _sweep(command: Callable[..., Parser]) -> None:
     it = command(
         "sweep",
         "Simulate every combination of an experiment's [axes], or map its threshold; store the metrics and draw them.",

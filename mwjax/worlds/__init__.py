@@ -1,6 +1,6 @@
 """What the agent cannot change: true utilities, contexts, relevance scores and outcome laws."""
 
-from mwjax.worlds.changes import born, current, drift_progress, exchange, report, ring, turn, used
+from mwjax.worlds.changes import born, current, exchange, report, ring, turn, used
 from mwjax.worlds.draws import by_context, context, fixed_point, scores, utilities
 from mwjax.worlds.outcomes import Outcome, linear, logistic, mean, uniform_companions
 from mwjax.worlds.products import noisy_or, top_ranked, weakest_link
@@ -11,7 +11,6 @@ __all__ = [
     "by_context",
     "context",
     "current",
-    "drift_progress",
     "exchange",
     "fixed_point",
     "linear",
