@@ -19,6 +19,13 @@ from mwjax.report.text import new_table, number, say
 SHARES = ("false_deprecation", "false_by_removal", "missed", "false_alarms")
 
 
+EXPLAINED = (
+    "Points: success in % less that of doing nothing, +- 95 %. false, rem.: % of the good memories deprecated, by p+ "
+    "and by removal value. miss: % of the bad ones not. alarm: false ones per 1,000 retrievals. kept, util.: memories left "
+    "and their mean utility. delay: median, retrievals from the switch on. undet.: % of the stale ones never noticed."
+)
+
+
 def print_compare(dataset: xarray.Dataset, console: Console) -> None:
     """One row a setting, success points first, and which rule wins at equal error."""
     say(console, Text(dataset.attrs["title"] or dataset.attrs["experiment"], style="bold"))
@@ -27,28 +34,41 @@ def print_compare(dataset: xarray.Dataset, console: Console) -> None:
         f"{dataset.sizes['seed']:,} lives of {dataset.attrs['episodes']:,} episodes, the same for every setting",
     )
     stale = bool(np.isfinite(dataset.undetected.values).any())
-    heads = ("rule", "points gained, 95 %", "false p+", "false rem.", "missed", "alarms", "kept", "utility")
+    heads = ("rule", "points", "false", "rem.", "miss", "alarm", "kept", "util.")
     table = new_table(*heads, *(("delay", "undet.") if stale else ()))
     last = ""
     for row in compare.table(dataset):
-        name = row["rule"] if row["value"] is None else f"{row['rule']} {row['knob']} {row['value']:g}"
-        if last and row["rule"] != last:
+        if row["rule"] != last:
             table.add_section()
+            if row["knob"]:
+                table.add_row(row["rule"])
         last = row["rule"]
-        low, high = (100 * (one or 0) for one in row["gained"]["ci95"])
-        cells = [f"{100 * row['gained']['mean']:+.2f} ({low:+.2f}..{high:+.2f})"]
-        cells += [number(row.get(one, {}).get("mean")) for one in SHARES]
-        cells += [number(row["store_size"]["mean"], 1), number(row["kept_utility"]["mean"])]
-        table.add_row(name, *cells, *((number(row["delay"], 0), number(row["undetected"], 2)) if stale else ()))
+        table.add_row(*_compared(row), *((number(row["delay"], 0), _percent(row["undetected"])) if stale else ()))
     console.print(table)
-    say(
-        console,
-        "points: success in % less that of doing nothing. false: good memories deprecated, by p+ and by removal",
-    )
-    say(console, "value. alarms: per 1,000 retrievals of good memories. delay: median, retrievals after the switch.")
+    knobs = {row["rule"]: row["knob"] for row in compare.table(dataset) if row["knob"]}
+    say(console, f"Below a rule: {', '.join(f'{knob} of {rule}' for rule, knob in knobs.items())}. {EXPLAINED}")
     say(console, "At equal false deprecation: " + compare.verdict(dataset))
     place = dataset.encoding.get("source")
     say(console, f"Took {dataset.attrs['wall_s']:.0f} s" + (f"; stored in {place}" if place else ""))
+
+
+def _compared(row: Mapping[str, Any]) -> list[str]:
+    """One setting: its name, points and shares."""
+    value = row["value"]
+    name = row["rule"] if value is None else f"  {value:g}"
+    mean, (low, high) = row["gained"]["mean"], row["gained"]["ci95"]
+    spread = "" if low is None or high is None else f" +-{50 * (high - low):.2f}"
+    shares = [_percent(row[one]["mean"]) for one in SHARES[:3]]
+    rest = (
+        number(row["false_alarms"]["mean"], 2),
+        number(row["store_size"]["mean"], 0),
+        number(row["kept_utility"]["mean"]),
+    )
+    return [name, f"{100 * mean:+.2f}{spread}", *shares, *rest]
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f}"
 
 
 def print_decisions(dataset: xarray.Dataset, console: Console) -> None:

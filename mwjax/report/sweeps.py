@@ -16,14 +16,21 @@ from mwjax.report.text import new_table, number, say
 from mwjax.results import statistics
 
 COLUMNS = (
-    "spearman", "mean_success", "evidence_least", "starved", "coverage_p_plus", "gap", "anchor_above",
+    "spearman", "mean_success", "evidence_least", "starved", "coverage_p_plus", "gap", "anchor_above", "delay",
+    "acting.false_deprecation", "acting.missed",
 )  # fmt: skip
 """Metrics that a table shows, in this order; all are in --json."""
 
 
 SHORT = {"exploration_floor": "eps", "temperature": "tau", "floor_mode": "floor", "spearman": "rho"}
 SHORT |= {"mean_success": "success", "evidence_least": "least n", "coverage_p_plus": "p+ covered"}
-SHORT |= {"num_retrieved": "k", "num_memories": "N", "anchor_above": "Pr above"}
+SHORT |= {
+    "acting.false_deprecation": "false p+",
+    "acting.missed": "missed",
+    "num_retrieved": "k",
+    "num_memories": "N",
+    "anchor_above": "Pr above",
+}
 
 
 def print_sweep(dataset: xarray.Dataset, console: Console) -> None:
@@ -39,10 +46,11 @@ def print_sweep(dataset: xarray.Dataset, console: Console) -> None:
 
 def _print_cells(dataset: xarray.Dataset, console: Console) -> None:
     axes = json.loads(dataset.attrs["axes"])
-    names = [name for end in COLUMNS for name in map(str, dataset.data_vars) if name.rpartition(".")[2] == end]
+    names = [name for end in COLUMNS for name in map(str, dataset.data_vars) if end in (name, name.rpartition(".")[2])]
     several = len({name.partition(".")[0] for name in names if "." in name}) > 1
     heads = [name.removesuffix(".spearman") if several else name.rpartition(".")[2] for name in names]
     heads = [SHORT.get(head, head.replace("memory_worth", "mw")) for head in (*axes, *heads)]
+    heads = [f"delay of\n{head.removesuffix('.delay')}" if head.endswith(".delay") else head for head in heads]
     table = new_table(*heads)
     last = {name: dataset[name].isel(checkpoint=-1).mean("seed").transpose(*axes).values for name in names}
     for index in itertools.product(*(range(dataset.sizes[axis]) for axis in axes)):
