@@ -21,8 +21,8 @@ SHARES = ("false_deprecation", "false_by_removal", "missed", "false_alarms")
 
 EXPLAINED = (
     "Points: success in % less that of doing nothing, +- 95 %. false, rem.: % of the good memories deprecated, by p+ "
-    "and by removal value. miss: % of the bad ones not. alarm: false ones per 1,000 retrievals. kept, util.: memories left "
-    "and their mean utility. delay: median, retrievals from the switch on. undet.: % of the stale ones never noticed."
+    "and by removal value. miss: % of the bad ones not. alarm: false ones per 1,000 retrievals. kept, util.: memories "
+    "left and their mean utility. delay: median, retrievals from the switch on. undet.: % of the stale ones never seen."
 )
 
 
