@@ -7,9 +7,13 @@ cache. Everything else is [..., life] with the lives last: elementwise code on i
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.experimental.xla_metadata import set_xla_metadata
 
 
 def table(values: Array) -> Array:
@@ -71,3 +75,14 @@ def lookup(values: Array, index: Array) -> Array:
     if values.shape[-1] == 1:
         return values[:, 0].at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
     return values.at[index, jnp.arange(index.shape[-1], dtype=jnp.int32)].get(mode="promise_in_bounds")
+
+
+def apart(function: Callable[..., Array], *arguments: Any) -> Array:
+    """function(*arguments), which XLA must compile apart: it would compute it again wherever the result is read."""
+
+    def inlined(*arguments: Any) -> Array:
+        with set_xla_metadata(inlineable="true"):
+            return function(*arguments)
+
+    with set_xla_metadata(inlineable="false"):
+        return jax.jit(inlined)(*arguments)

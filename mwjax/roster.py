@@ -51,7 +51,8 @@ def _cross(roster: Roster, boundary: tuple[str, ...], memory: Array, doing: Arra
     at = lanes.take(roster.place, memory[None])[0]
     target = jnp.where(doing, size - 1 if down else size, at)
     other = lanes.take(roster.order, target[None])[0]
-    pair = jnp.stack([target, at]), jnp.stack([memory, other])
+    # In this order the first write waits for every read, and XLA need not copy a table.
+    pair = jnp.stack([at, target]), jnp.stack([other, memory])
     order = lanes.put(roster.order, pair[0], pair[1])
     place = lanes.put(roster.place, pair[1], pair[0])
     step = doing.astype(jnp.int32)

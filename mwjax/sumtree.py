@@ -13,10 +13,8 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.experimental.xla_metadata import set_xla_metadata
 
 from mwjax import lanes
 from mwjax.config.tables import fans
@@ -60,12 +58,12 @@ def draw(tree: Tree, words: Array, override: Override | None = None) -> tuple[Ar
 
         value = jnp.zeros_like(x)
         pick = _descend if fans else _remove
-        first, value = _unpack(_apart(pick, top, value, x, _child(given, fans, len(fans))))
+        first, value = _unpack(lanes.apart(pick, top, value, x, _child(given, fans, len(fans))))
         node, path = _places(first, top.shape[0]), []
         for depth in reversed(range(len(fans))):
             children, pick = node * jnp.int32(fans[depth]), _descend if depth else _remove
             look = lambda table, children, *rest, fan=fans[depth], pick=pick: pick(_rows(table, children, fan), *rest)
-            child, value = _unpack(_apart(look, tables[depth], children, value, x, _child(given, fans, depth)))
+            child, value = _unpack(lanes.apart(look, tables[depth], children, value, x, _child(given, fans, depth)))
             node = children + child
             path.append((depth, node, children))
 
@@ -126,17 +124,6 @@ def _child(given: tuple[Array, Array] | None, fans: list[int], depth: int) -> tu
     return use, memory if depth == len(fans) else lax.rem(memory, jnp.int32(fans[depth]))
 
 
-def _apart(function: Callable[..., Array], *arguments: Any) -> Array:
-    """function(*arguments), which XLA must compile apart: it would compute it again wherever the result is read."""
-
-    def inlined(*arguments: Any) -> Array:
-        with set_xla_metadata(inlineable="true"):
-            return function(*arguments)
-
-    with set_xla_metadata(inlineable="false"):
-        return jax.jit(inlined)(*arguments)
-
-
 def _rows(table: Array, children: Array, fan: int) -> Array:
     """`fan` entries of a table from position children [..., life] on -> [..., fan, life]."""
     along = lax.GatherDimensionNumbers((children.ndim,), collapsed_slice_dims=(), start_index_map=(0,))
@@ -145,7 +132,7 @@ def _rows(table: Array, children: Array, fan: int) -> Array:
 
 def _sums(table: Array, children: Array, fan: int) -> Array:
     """The sums of `fan` entries of a table from position children [..., life] on."""
-    return _apart(lambda table, children: lanes.total(_rows(table, children, fan)), table, children)
+    return lanes.apart(lambda table, children: lanes.total(_rows(table, children, fan)), table, children)
 
 
 def _set(table: Array, place: Array, value: Array) -> Array:

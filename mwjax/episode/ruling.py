@@ -40,7 +40,7 @@ def decide(config: Config, parts: Parts, life: Life, t: Array, s: State, due: St
     if not config.scans:
         seen = jnp.bool_(True) if due.seen is None else due.seen
         pending, to = _look(config, parts, life, t, s, counts, due.retrieved)
-        return settle(config, parts, life, t, s, pending & seen, due.retrieved, to)
+        return settle(config, parts, life, t, s, pending & seen, due.retrieved, to, tells=False)
     return _scan(config, parts, life, t, s)
 
 
@@ -66,7 +66,12 @@ def _look(
         born = jnp.minimum(born + t // life.params.birth_every, jnp.int32(config.num_memories))
     theta = governance.moving(config, life.params, known, counts, born)
     acts, restored = governance.against(config, life.params, s.docket, known, evidence, theta)
-    status = roster.every_status(s.roster) if index is None else roster.status(s.roster, index)
+    if index is None:
+        status = roster.every_status(s.roster)
+    elif config.governance == "deprecate" and not config.delay:
+        status = jnp.full(index.shape, roster.ACTIVE, jnp.int32)  # or it would not have been retrieved
+    else:
+        status = roster.status(s.roster, index)
     return governance.candidates(config, status, acts, restored)
 
 
@@ -93,11 +98,21 @@ def _scan(config: Config, parts: Parts, life: Life, t: Array, s: State) -> State
 
 
 def settle(
-    config: Config, parts: Parts, life: Life, t: Array, s: State, pending: Array, index: Array, to: Array
+    config: Config,
+    parts: Parts,
+    life: Life,
+    t: Array,
+    s: State,
+    pending: Array,
+    index: Array,
+    to: Array,
+    *,
+    tells: bool = True,
 ) -> State:
     """Carry out what is pending (bool [row, life]): memory `index` takes the status `to`, one a life at a time.
 
-    What would leave fewer active memories than a retrieved set needs is held back, and counted.
+    Retrieval is told of each at once, unless the episode tells it of all these memories in any case (`tells`). What
+    would leave fewer active memories than a retrieved set needs is held back, and counted.
     """
     row_of = jnp.arange(pending.shape[0], dtype=jnp.int32)[:, None]
 
@@ -110,7 +125,7 @@ def settle(
         memory = jnp.take_along_axis(index, first[None], 0)
         goal = jnp.take_along_axis(to, first[None], 0)[0]
         held = doing & governance.too_few(config, found.roster, roster.status(found.roster, memory)[0], goal)
-        found = _carry_out(config, parts, life, t, found, memory, goal, doing & ~held)
+        found = _carry_out(config, parts, life, t, found, memory, goal, doing & ~held, tells)
         docket = found.docket
         if docket is not None:
             docket = docket._replace(held_back=docket.held_back + held.astype(jnp.int32))
@@ -122,9 +137,9 @@ def settle(
 
 
 def _carry_out(
-    config: Config, parts: Parts, life: Life, t: Array, s: State, memory: Array, goal: Array, doing: Array
+    config: Config, parts: Parts, life: Life, t: Array, s: State, memory: Array, goal: Array, doing: Array, tells: bool
 ) -> State:
-    """One memory a life (int32 [1, life]) takes the status `goal` where `doing`."""
+    """One memory a life (int32 [1, life]) takes the status `goal` where `doing`; whether that `tells` retrieval."""
     assert s.roster is not None
     ways = {"suppresses": config.governance == "suppress", "rises": config.births or config.restores}
     s = s._replace(roster=roster.move(s.roster, memory[0], goal, doing, **ways))
@@ -134,7 +149,7 @@ def _carry_out(
         fires = fires.at[..., 0].set(doing & (goal != roster.ACTIVE))
         decided = _record(config, life, s.docket.decided, t, memory, fires, counts)
         s = s._replace(docket=s.docket._replace(decided=decided))
-    if parts.retrieval.revise is not None and s.roster is not None:
+    if parts.retrieval.revise is not None and s.roster is not None and tells:
         active = roster.status(s.roster, memory) == roster.ACTIVE
         worth = new_worth(config, parts, life.params, s, memory)
         step = Step(t, retrieved=memory, new_worth=worth, active=active, roster=s.roster)
