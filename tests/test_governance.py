@@ -173,3 +173,22 @@ def test_forecasts_of_outcomes_that_no_memory_moves_have_no_skill():
     told = dataset.calibration.values
     assert (told.sum((2, 3)) == 8 * 2_000).all()
     assert (told.sum(3)[:, 0, 1] == dataset.successes.values.sum(1)).all()
+
+
+def test_a_hitchhiker_never_seen_apart_is_rightly_dropped_by_one_truth_and_its_anchor_wrongly_by_the_other():
+    """One p+ for both, below theta: by p+ no rule errs on either. By removal value the anchor was worth keeping."""
+    rule = "threshold:theta=.5,min_evidence=100"
+    dataset = sweep.run("hitchhiker", seeds=100, removed=[0, 1], watchers=[rule])
+    store, every = verdicts.store_of(dataset), np.arange(100)
+    truth = verdicts.truth(store, every, np.full(100, 9_999))
+    exact = theory.hitchhiker.removal_values(100, 8, 0.0)
+    assert truth.removal[:, :2].mean(0) == pytest.approx(exact, abs=5e-4)
+    for measured, expected in zip(dataset.removal_value.values.T, truth.removal[:, :2].T, strict=True):
+        assert abs((measured - expected).mean()) < 5 * standard_error(measured - expected)
+    decided = dataset.decisions.values[:, 0, 0, :2] >= 0
+    assert (decided[:, 0] == decided[:, 1]).all()
+    below = truth.p_plus[:, :2] < 0.5
+    by_p_plus, by_removal = decided & ~below, decided & (truth.removal[:, :2] > 0)
+    assert by_removal[:, 0].mean() > 0.5
+    assert by_p_plus.mean() < 0.3
+    assert not by_removal[:, 1].any()

@@ -107,6 +107,14 @@ def test_means_against_every_set(mode, separation):
     mean = lambda masked: sum(p * success(s) for p, s in episodes_of(n, k, separation, mode, masked=masked))
     values = mean(None) - mean(0), mean(None) - mean(1)
     assert hitchhiker.removal_values(n, k, separation, **settings) == pytest.approx(values)
+    each = hitchhiker.removal_of_each(utility, k, separation, gain=gain, mode=mode)
+    assert each[:2] == pytest.approx(values)
+    for filler in range(2, n):
+        left = np.delete(utility, filler)
+        rest = sum(
+            p * (0.5 + gain * (left[shown].mean() - 0.5)) for p, shown in episodes_of(n - 1, k, separation, mode)
+        )
+        assert each[filler] == pytest.approx(mean(None) - rest)
 
 
 @pytest.mark.parametrize("mode", MODES)

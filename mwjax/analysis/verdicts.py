@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray
 
+from mwjax import theory
 from mwjax.config import governed
 from mwjax.rules import Knobs
-from mwjax.theory import stores
 
 ACTING = "acting"
 """What the acting rule is called in the names of metrics, so that sweeps over rules keep them."""
@@ -28,7 +28,7 @@ class Store(NamedTuple):
     utility: np.ndarray  # float64 [seed, memory], at first
     born: np.ndarray  # int64 [memory], episode
     gone: np.ndarray  # int64 [seed, memory], the episode of deprecation; beyond all episodes where there is none
-    static: np.ndarray | None  # float64 [seed, memory], p+ where retrieval is one of FIXED
+    static: np.ndarray | None  # float64 [seed, memory], p+ where retrieval is one of FIXED, else None
 
     def alive(self, seed: np.ndarray, t: np.ndarray) -> np.ndarray:
         """Who is in the store when a decision falls at the end of episode t: bool [event, memory]."""
@@ -69,15 +69,27 @@ def truth(store: Store, seed: np.ndarray, t: np.ndarray) -> Truth:
     """Truth of every memory of the lives `seed` at the end of episodes t (both [event])."""
     fields, alive, value = store.fields, store.alive(seed, t), store.value(seed, t)
     if store.static is not None:
-        shape = value.shape
-        return Truth(store.static[seed], np.full(shape, np.nan), np.full(shape[0], np.nan))
+        return _static(fields, store.static[seed], value)
     found = np.zeros((2, *value.shape)), np.zeros(len(value))
     for share, base, utility in _contexts(fields, value):
         how = {"k": fields["num_retrieved"], "law": fields["outcome"], "base": base, "gain": fields["gain"]}
-        parts = stores.p_plus(utility, alive, **how), stores.removal_value(utility, alive, **how)
+        parts = theory.stores.p_plus(utility, alive, **how), theory.stores.removal_value(utility, alive, **how)
         found[0][:] += share * np.stack(parts)
-        found[1][:] += share * stores.success_rate(utility, alive, **how)
+        found[1][:] += share * theory.stores.success_rate(utility, alive, **how)
     return Truth(found[0][0], found[0][1], found[1])
+
+
+def _static(fields: Mapping[str, Any], p_plus: np.ndarray, value: np.ndarray) -> Truth:
+    """Retrieval is one of FIXED: removal values are known beside a single pair whose success is linear in utility."""
+    removal = np.full(value.shape, np.nan)
+    if fields["retrieval"] == "pairs" and fields["num_pairs"] == 1 and fields["outcome"] in ("mean", "linear"):
+        how = {"gain": fields["gain"] if fields["outcome"] == "linear" else 1.0, "mode": fields["separation_mode"]}
+        each = [
+            share * theory.hitchhiker.removal_of_each(utility, fields["num_retrieved"], fields["separation"], **how)
+            for share, _, utility in _contexts(fields, value)
+        ]
+        removal = np.sum(each, axis=0)
+    return Truth(p_plus, removal, np.full(len(value), np.nan))
 
 
 def _contexts(fields: Mapping[str, Any], value: np.ndarray) -> Iterator[tuple[float, float, np.ndarray]]:

@@ -51,7 +51,7 @@ def whole(config: Config, params: Params, step: Step, words: Array) -> Array:
 def among(words: Array, roster: Roster, size: Array) -> Array:
     """A uniform set of the first `size` (int32 [life]) memories in the order of the roster."""
     memories = roster.order.shape[0] // size.shape[-1]
-    return lanes.take(roster.order, lanes.apart(lambda *drawn: _floyd(*drawn, memories), words, size))
+    return lanes.take(roster.order, lanes.apart(lambda words, size: _floyd(words, size, memories), words, size))
 
 
 def subset(words: Array, num_memories: int, masked: Array | None = None) -> Array:

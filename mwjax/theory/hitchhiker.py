@@ -30,12 +30,10 @@ class PairLaw(NamedTuple):
     success: np.ndarray  # [..., kind], leading axes those of the fillers' mean
 
 
-def _law(
-    num_retrieved: int, separation: float, *, anchor: float, hitchhiker: float, filler, gain: float, mode: str
-) -> PairLaw:
+def _law(num_retrieved: int, separation: float, *, anchor, hitchhiker, filler, gain: float, mode: str) -> PairLaw:
     share = ANCHOR_SHARE[mode]
     chance = np.array([1 - separation, separation * share, separation * (1 - share)])
-    own = np.array([anchor + hitchhiker, anchor, hitchhiker])
+    own = np.stack([np.add(anchor, hitchhiker), anchor, hitchhiker], axis=-1)
     fillers = num_retrieved - np.array([2, 1, 1])
     mean = (own + fillers * np.asarray(filler, np.float64)[..., None]) / num_retrieved
     return PairLaw(chance, np.clip(0.5 + gain * (mean - 0.5), 0, 1))
@@ -119,6 +117,32 @@ def removal_values(
     law = _law(num_retrieved, separation, anchor=anchor, hitchhiker=hitchhiker, filler=filler, gain=gain, mode=mode)
     drawn, whole_world = num_retrieved / (num_memories - 1), law.chance @ law.success
     return float(drawn * (whole_world - law.success[2])), float(drawn * (whole_world - law.success[1]))
+
+
+def removal_of_each(
+    utility: np.ndarray, num_retrieved: int, separation: float, *, gain: float = 1.0, mode: str = "split"
+) -> np.ndarray:
+    """Mean success less mean success with m masked, float64 [..., memory], of stores that begin with the pair. Exact.
+
+    utility [..., memory]: the anchor's, the hitchhiker's, the fillers'. Without a filler one of the units is gone and
+    q = k/(N - 2); NaN for fillers where that leaves fewer than k.
+    """
+    u = np.asarray(utility, np.float64)
+    anchor, hitchhiker, fillers = u[..., :1], u[..., 1:2], u[..., 2:]
+    total, number = fillers.sum(-1, keepdims=True), fillers.shape[-1]
+
+    def world(filler: np.ndarray, units: int) -> tuple[PairLaw, np.ndarray]:
+        """Its law, and its mean success, with fillers of that mean [..., case]."""
+        pair = {"anchor": anchor + 0 * filler, "hitchhiker": hitchhiker + 0 * filler}
+        law = _law(num_retrieved, separation, **pair, filler=filler, gain=gain, mode=mode)
+        drawn, without = num_retrieved / units, np.clip(0.5 + gain * (filler - 0.5), 0, 1)
+        return law, drawn * (law.success @ law.chance) + (1 - drawn) * without
+
+    law, whole = world(total / max(number, 1), number + 1)
+    pair = num_retrieved / (number + 1) * (law.success @ law.chance - law.success[..., 0, [2, 1]])
+    if number < max(num_retrieved, 2):
+        return np.concatenate([pair, np.full(fillers.shape, np.nan)], axis=-1)
+    return np.concatenate([pair, whole - world((total - fillers) / (number - 1), number)[1]], axis=-1)
 
 
 def gap_z(
