@@ -192,3 +192,17 @@ def test_a_hitchhiker_never_seen_apart_is_rightly_dropped_by_one_truth_and_its_a
     assert by_removal[:, 0].mean() > 0.5
     assert by_p_plus.mean() < 0.3
     assert not by_removal[:, 1].any()
+
+
+@pytest.mark.parametrize("outcome", ["mean", "linear"])
+def test_companions_are_of_those_in_the_store(outcome):
+    fields = {"outcome": outcome, "num_contexts": 2, "context_share": [0.3, 0.7], "num_contextual": 8}
+    if outcome == "mean":
+        fields = {"num_initial": 12, "birth_every": 60}
+    dataset = sweep.run(
+        "ranking", seeds=3, num_episodes=500, num_memories=20, num_retrieved=4, governance="deprecate", gain=0.5,
+        rule="threshold", theta=0.5, checkpoints=[500], metrics=["store"], observers=["memory_worth"], **fields,
+    )  # fmt: skip
+    assert dataset.store_size.values.max() < 20
+    expected = verdicts.truth(verdicts.store_of(dataset), np.arange(3), np.full(3, 499)).p_plus
+    np.testing.assert_allclose(dataset.p_plus.values, expected, atol=1e-6)

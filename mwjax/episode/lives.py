@@ -45,19 +45,19 @@ def forecasts(config: Config, lives: int) -> Array:
     return jnp.zeros(lives * (len(config.observers) + 1) * FORECAST_LEVELS * 2, jnp.int32)
 
 
-def p_plus(config: Config, parts: Parts, params: Params, utility: Array) -> Array:
+def p_plus(config: Config, parts: Parts, params: Params, utility: Array, live: Array | None) -> Array:
     """Pr[success given that m is shown] under this retrieval, or beside uniform companions where worth decides.
 
-    float32 [memory, life]; NaN where it has no closed form, 0.5 where a memory is never shown.
+    Companions are of those `live`, bool [memory, life], None for all. float32 [memory, life]; NaN where it has no closed form, 0.5 where a memory is never shown.
     """
     if parts.outcome.expected is None:
         return jnp.full(utility.shape, jnp.nan, jnp.float32)
     if parts.retrieval.companions is None:
         if config.num_contexts == 1:
-            return parts.outcome.expected(params, worlds.uniform_companions(config, utility)[None])[0]
+            return parts.outcome.expected(params, worlds.uniform_companions(config, utility, live)[None])[0]
         every = jnp.arange(config.num_memories, dtype=jnp.int32)[:, None]
         turned = [worlds.turn(config, jnp.int32(c), every, utility) for c in range(config.num_contexts)]
-        mean_utility = jnp.stack([worlds.uniform_companions(config, one) for one in turned])
+        mean_utility = jnp.stack([worlds.uniform_companions(config, one, live) for one in turned])
         shown = jnp.ones_like(mean_utility)
     else:
         shown, mean_utility = parts.retrieval.companions(params, utility)
@@ -65,6 +65,11 @@ def p_plus(config: Config, parts: Parts, params: Params, utility: Array) -> Arra
     chance = jnp.where(weight > 0, parts.outcome.expected(params, mean_utility), 0)
     total = lanes.total(jnp.moveaxis(weight, 0, -2))
     return estimators.ratio(lanes.total(jnp.moveaxis(weight * chance, 0, -2)), total)
+
+
+def members(state: State) -> Array | None:
+    """Who is in the store, bool [memory, life]; None where all are at all times."""
+    return None if state.roster is None else roster.every_status(state.roster) != roster.GONE
 
 
 def store(state: State, utility: Array, live: Array | None) -> dict[str, Array]:
@@ -109,7 +114,7 @@ def live(config: Config, parts: Parts, params: Params, root: Array, seed: Array)
     life = Life(params, root, seed, lanes.table(utility))
     every = jnp.broadcast_to(jnp.arange(config.num_memories, dtype=jnp.int32)[:, None], utility.shape)
     now = lambda t: worlds.current(config, params, t, None, every, utility) if config.drifts else utility
-    truth = lambda value, live: metrics.truth(params, value, p_plus(config, parts, params, value), live)
+    truth = lambda value, live: metrics.truth(params, value, p_plus(config, parts, params, value, live), live)
     still = None if config.drifts or config.changes else truth(utility, None)
 
     def worths(state: State) -> Array:
@@ -121,7 +126,7 @@ def live(config: Config, parts: Parts, params: Params, root: Array, seed: Array)
         state = lax.fori_loop(first, last, lambda t, s: advance(config, parts, life, t, s), state)
         worth, counted = worths(state), estimators.counts(config, state.tally)
         good = state.tally.successes.sum(0, dtype=jnp.int32) if state.good is None else state.good
-        live = None if state.roster is None else roster.every_status(state.roster) != roster.GONE
+        live = members(state)
         value = now(last - jnp.int32(1))
         known = truth(value, live) if still is None else still
         mean_success = good.astype(jnp.float32) / last.astype(jnp.float32)
@@ -138,7 +143,7 @@ def live(config: Config, parts: Parts, params: Params, root: Array, seed: Array)
         checkpoint=jnp.broadcast_to(params.checkpoints[:, None], (*params.checkpoints.shape, seed.shape[0])),
         metrics=measured,
         utility=utility,
-        p_plus=p_plus(config, parts, params, now(params.checkpoints[-1] - jnp.int32(1)))
+        p_plus=p_plus(config, parts, params, now(params.checkpoints[-1] - jnp.int32(1)), members(state))
         if still is None
         else still.p_plus,
         counts=estimators.counts(config, state.tally),

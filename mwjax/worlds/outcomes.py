@@ -27,14 +27,20 @@ class Outcome(NamedTuple):
     """The 24-bit utility that a memory without a part in the outcome counts as."""
 
 
-def uniform_companions(config: Config, utility: Array) -> Array:
+def uniform_companions(config: Config, utility: Array, live: Array | None = None) -> Array:
     """Mean utility of the set, given that m is in it and its companions are uniform: float32 [memory, life].
 
-    U_m / k + (k - 1)/k times the mean utility of the other memories (Simsek 2026).
+    U_m / k + (k - 1)/k times the mean utility of the other memories (Simsek 2026), of those `live` (bool) if some are
+    not in the store.
     """
-    k, others = config.num_retrieved, max(config.num_memories - 1, 1)
+    k = config.num_retrieved
     u = utility.astype(jnp.float32) * jnp.float32(2**-24)
-    rest = (lanes.total(u) - u) * jnp.float32(1 / others)
+    if live is None:
+        rest = (lanes.total(u) - u) * jnp.float32(1 / max(config.num_memories - 1, 1))
+    else:
+        there = jnp.where(live, u, 0)
+        others = live.sum(0, dtype=jnp.int32) - live.astype(jnp.int32)
+        rest = (lanes.total(there) - there) / jnp.maximum(others, 1).astype(jnp.float32)
     return u * jnp.float32(1 / k) + rest * jnp.float32((k - 1) / k)
 
 
