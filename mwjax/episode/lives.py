@@ -48,7 +48,8 @@ def forecasts(config: Config, lives: int) -> Array:
 def p_plus(config: Config, parts: Parts, params: Params, utility: Array, live: Array | None) -> Array:
     """Pr[success given that m is shown] under this retrieval, or beside uniform companions where worth decides.
 
-    Companions are of those `live`, bool [memory, life], None for all. float32 [memory, life]; NaN where it has no closed form, 0.5 where a memory is never shown.
+    Companions are of those `live`, bool [memory, life], None for all. float32 [memory, life]; NaN where it has no
+    closed form, 0.5 where a memory is never shown.
     """
     if parts.outcome.expected is None:
         return jnp.full(utility.shape, jnp.nan, jnp.float32)
