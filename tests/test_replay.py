@@ -87,7 +87,7 @@ def test_lineups_equal_a_plain_count(lineups):
 @pytest.mark.parametrize("largest", [1, 6, 24])
 def test_counts_equal_a_plain_count(tmp_path, monkeypatch, largest):
     monkeypatch.setattr(logs, "BATCH_EPISODES", 128)
-    monkeypatch.setattr(replay, "BATCH_EPISODES", 128)
+    monkeypatch.setattr(replay.counting, "BATCH_EPISODES", 128)
     records = random_log(400, largest)
     report = replay.replay(write(tmp_path, records))
     assert counts(report) == plain_counts(records)
@@ -99,7 +99,7 @@ def test_counts_equal_a_plain_count(tmp_path, monkeypatch, largest):
 def test_batches_that_went_to_disk_count_the_same(tmp_path, monkeypatch):
     records = random_log(50, 4)
     whole = replay.replay(write(tmp_path, records))
-    monkeypatch.setattr(replay, "SPOOL_BYTES", 1)
+    monkeypatch.setattr(replay.whole, "SPOOL_BYTES", 1)
     assert replay.replay(tmp_path / "log.jsonl") == whole
 
 
@@ -159,7 +159,7 @@ def recency(config) -> Estimator:
 @pytest.mark.parametrize("batch", [2, 4096])
 def test_a_strangers_estimator_sees_every_episode_in_order(tmp_path, monkeypatch, batch):
     monkeypatch.setattr(logs, "BATCH_EPISODES", batch)
-    monkeypatch.setattr(replay, "BATCH_EPISODES", batch)
+    monkeypatch.setattr(replay.counting, "BATCH_EPISODES", batch)
     records = [record("a"), record("b", outcome=0), record("a", outcome=None), record("c", "b"), record("c")]
     report = replay.replay(write(tmp_path, records), estimator=f"{__name__}:recency")
     assert {m.id: m.worth * 8 for m in report.memories} == {"a": 0, "b": 3, "c": 4}
@@ -253,7 +253,9 @@ def test_csv_holds_every_memory(tmp_path):
 def test_csv_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     report = replay.replay(write(tmp_path, [record("a")]))
     (tmp_path / "out.csv").write_text("before")
-    monkeypatch.setattr(replay.os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(
+        replay.records.os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+    )
     with pytest.raises(InputError, match=r"out\.csv: cannot be written \(No space left on device\)"):
         replay.report_csv(report, tmp_path / "out.csv")
     assert {path.name for path in tmp_path.iterdir()} == {"log.jsonl", "out.csv"}

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mwjax.replay import MemoryReport, Report
+from mwjax.replay.records import MemoryReport, Report
 
 
 def print_replay(report: Report, console: Console, *, rows: int = 10) -> None:
