@@ -16,6 +16,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from mwjax import episode, registry
 from mwjax.config import Config, Params, make_params
+from mwjax.config.texts import blank
 from mwjax.types import InputError, Pytree, Trace
 
 BATCH_BYTES = 300 << 10
@@ -121,7 +122,7 @@ def _example(config: Config, lives: int, varied: tuple[str, ...]) -> Params:
     """Params of the right shapes, which is all that the compiler looks at."""
     marks = range(1, config.num_checkpoints + 1)
     utilities = [0.0] * config.num_memories if config.utility == "list" else None
-    params = make_params(config, num_episodes=marks[-1], checkpoints=marks, utilities=utilities)
+    params = make_params(config, num_episodes=marks[-1], checkpoints=marks, utilities=utilities, texts=blank(config))
     return params._replace(**{name: np.repeat(getattr(params, name)[None], lives, axis=0) for name in varied})
 
 

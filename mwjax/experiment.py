@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from mwjax import config as limits
-from mwjax import registry
+from mwjax import registry, texts
 from mwjax.config import Config, Params, check_integer, governed, make_params, nearest
 from mwjax.estimators import Estimator
 from mwjax.fields import PARAMS, Fields
@@ -142,7 +142,7 @@ def memory_worth_score(config: Config) -> Estimator:
     return registry.ESTIMATORS["memory_worth_score_normalised"](config)
 
 
-def make_config(fields: Fields) -> Config:
+def make_config(fields: Fields, queries: int = 0) -> Config:
     """The static part, but for the number of checkpoints."""
     limits.check_name("score_mode", fields.score_mode, ("raw", "normalised"))
     values: dict[str, Any] = {name: value for name, value in fields if name in Config.__dataclass_fields__}
@@ -150,7 +150,7 @@ def make_config(fields: Fields) -> Config:
         swap = lambda one: memory_worth_score if one == "memory_worth_score" else one
         values |= {"observers": [swap(one) for one in fields.observers], "actor": swap(fields.actor)}
     values["can_mask"] = bool(fields.removed) or fields.masked != -1
-    values |= _needed(fields)
+    values |= _needed(fields) | {"num_queries": queries}
     return Config(**{name: _tuples(value) for name, value in values.items()})
 
 
@@ -170,7 +170,7 @@ def _needed(fields: Fields) -> dict[str, Any]:
     at_once = fields.theta_mode == "absolute" and fields.decide_every == 1 and fields.counter in STILL
     refits = governs and fields.rule == "empirical_bayes"
     return {
-        "drifts": fields.drift_share != 0,
+        "drifts": fields.drift_share != 0 or fields.texts is not None,
         "births": fields.num_initial not in (None, fields.num_memories),
         "noisy": not usual or fields.observe_prob not in (1, 1.0),
         "watched": watched,
@@ -190,18 +190,24 @@ def _marks(fields: Fields, most: int) -> list[int]:
     check_integer("num_episodes", fields.num_episodes, 1, most)
     marks = limits.checkpoint_grid(fields.num_episodes) if fields.checkpoints is None else fields.checkpoints
     for mark in marks:
-        check_integer("checkpoints", mark, 1, most)
+        check_integer("checkpoints", mark, 1, limits.MAX_EPISODES)
     inside, switch = [mark for mark in marks if mark < fields.num_episodes], fields.switch_at
-    if fields.drift_share != 0 and isinstance(switch, int) and 0 < switch < fields.num_episodes:
+    changing = fields.drift_share != 0 or fields.texts is not None
+    if changing and isinstance(switch, int) and 0 < switch < fields.num_episodes:
         inside = [*(x for x in inside if x < switch), switch, *(x for x in inside if x > switch)]
     return [*inside, fields.num_episodes]
 
 
 def _build(source: Path, fields: Fields) -> Experiment:
-    config = make_config(fields)
+    corpus = None if fields.texts is None else texts.read(texts.find(fields.texts, source.parent))
+    if corpus is not None:
+        _fit(fields, corpus)
+    config = make_config(fields, 0 if corpus is None else len(corpus.queries))
     fields.checkpoints = _marks(fields, limits.max_episodes(config))
     config = replace(config, num_checkpoints=len(fields.checkpoints))
-    params = make_params(config, **{name: getattr(fields, name) for name in PARAMS})
+    values = {name: getattr(fields, name) for name in PARAMS}
+    values["texts"] = None if corpus is None else texts.tables(texts.known(corpus), config.num_retrieved)
+    params = make_params(config, **values)
     check_integer("seeds", fields.seeds, 1, 1 << 32)
     check_integer("root_seed", fields.root_seed, 0, (1 << 32) - 1)
     _outside("component", registry.parts, config)
@@ -209,7 +215,7 @@ def _build(source: Path, fields: Fields) -> Experiment:
         fields.utilities = [float(one) for one in fields.utilities]
     for memory in fields.removed:
         check_integer("removed", memory, 0, config.num_memories - 1)
-    plain = fields.model_dump(exclude={"title", *UNHEEDED}, exclude_none=True) | _digests(fields)
+    plain = fields.model_dump(exclude={"title", *UNHEEDED}, exclude_none=True) | _digests(fields, corpus)
     return Experiment(
         name=source.stem,
         config=config,
@@ -224,6 +230,17 @@ def _build(source: Path, fields: Fields) -> Experiment:
         fields=json.loads(json.dumps(plain, default=_path)),
         **{name: getattr(fields, name) for name in ("title", "num_episodes", "seeds", "root_seed")},
     )
+
+
+def _fit(fields: Fields, corpus: texts.Corpus) -> None:
+    """The fields that the texts decide, or must agree with."""
+    memories, groups = len(corpus.memories), len(corpus.groups)
+    if "num_memories" in fields.model_fields_set:
+        limits.check_integer("num_memories", fields.num_memories, memories, memories)
+    if fields.num_contexts not in (1, groups):
+        raise InputError(f"num_contexts = {fields.num_contexts!r}: must be 1, or {groups}, the groups of {corpus.path}")
+    fields.num_memories = memories
+    limits.check_number("drift_share", fields.drift_share, 0, 0)
 
 
 UNHEEDED = ("axes", "slices", "rules", "level", "precision", "first_seeds", "most_seeds")
@@ -255,11 +272,12 @@ def _path(factory: Any) -> str:
     return factory if isinstance(factory, str) else f"{factory.__module__}:{getattr(factory, '__qualname__', factory)}"
 
 
-def _digests(fields: Fields) -> dict[str, Any]:
-    """Digests of the files that components from outside come from: changed code is another experiment."""
+def _digests(fields: Fields, corpus: texts.Corpus | None) -> dict[str, Any]:
+    """Digests of texts and of the files of components from outside: changed ones are another experiment."""
     components = (fields.outcome, fields.retrieval, *fields.observers)
     outside = [one for one in components if not isinstance(one, str) or ":" in one]
     digests = {_path(one): _digest(registry.resolve("", one)) for one in outside}
+    digests |= {} if corpus is None else {"texts": texts.digest(corpus)}
     return {"code": digests} if digests else {}
 
 

@@ -68,6 +68,7 @@ class Fields(BaseModel):
     theta_low: Number = Field(PARAMS["theta_low"], description="worth up to this is labelled low")
     theta_high: Number = Field(PARAMS["theta_high"], description="worth from this on is labelled high")
     min_evidence: Whole = Field(PARAMS["min_evidence"], description="less evidence is labelled uncertain")
+    texts: str | None = Field(None, description="texts that are retrieved: built-in ones, or a TOML of your own")
     drift_share: Number = Field(PARAMS["drift_share"], description="share of the memories, the first ones, that drift")
     drift_utility: Number = Field(PARAMS["drift_utility"], description="what the utility of drifting memories becomes")
     switch_at: Whole = Field(PARAMS["switch_at"], description="first episode of the drift")

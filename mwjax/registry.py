@@ -53,6 +53,8 @@ WORLDS: dict[str, Factory] = {
     "weakest_link": worlds.weakest_link,
     "noisy_or": worlds.noisy_or,
     "top_ranked": worlds.top_ranked,
+    "first": worlds.first,
+    "any": worlds.best,
 }
 KINDS = {"estimators": ESTIMATORS, "retrieval": RETRIEVAL, "worlds": WORLDS}
 FIELDS = {"observers": ESTIMATORS, "actor": ESTIMATORS, "retrieval": RETRIEVAL, "outcome": WORLDS}
@@ -92,6 +94,8 @@ ABOUT = {
     "weakest_link": "base_success of the context x product of the utilities: a memory does harm 1 - utility",
     "noisy_or": "1 - (1 - base_success) x product of (1 - utility): each memory alone may bring success",
     "top_ranked": "utility of the retrieved memory of greatest relevance score",
+    "first": "utility of the memory that retrieval ranks first",
+    "any": "the greatest utility of the set: one memory that helps is enough",
 }
 
 

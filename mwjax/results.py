@@ -12,7 +12,7 @@ import xarray
 from scipy import special
 
 from mwjax import registry, store
-from mwjax.analysis import adaptive, calibration, pairs, verdicts
+from mwjax.analysis import adaptive, calibration, pairs, texts, verdicts
 from mwjax.config import METRICS
 from mwjax.episode.records import FORECAST_LEVELS
 from mwjax.experiment import Experiment
@@ -94,7 +94,8 @@ def template(experiment: Experiment) -> xarray.Dataset:
         shape = tuple(coords.sizes[dim] for dim in dims)
         made[name] = store.variable(dims, shape, dtype, long_name=long_name, units=units)
     used = {dim for one in made.values() for dim in one.dims}
-    return coords.drop_vars([name for name in coords.coords if name not in used]).assign(made)
+    kept = coords.drop_vars([name for name in coords.coords if name not in used]).assign(made)
+    return kept.assign_coords(texts.coordinates(experiment))
 
 
 def _coordinates(experiment: Experiment) -> xarray.Dataset:
@@ -167,6 +168,10 @@ def per_life(dataset: xarray.Dataset) -> Iterator[tuple[str, np.ndarray]]:
         whole |= verdicts.measure(dataset)
     if "calibration" in dataset:
         whole |= calibration.measure(dataset)
+    if texts.is_text(dataset):
+        found = dict(texts.measure(dataset))
+        yield from ((name, values) for name, values in found.items() if values.ndim == 2)
+        whole |= {name: values for name, values in found.items() if values.ndim == 1}
     if "removal_value" in dataset:
         whole |= {f"removal_value.{m}": dataset.removal_value.sel(removed=m).values for m in dataset.removed.values}
     marks = dataset.sizes["checkpoint"]

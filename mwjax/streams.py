@@ -17,9 +17,9 @@ from jax import Array, lax
 TAG = 0x6D776A78
 """Keeps our words apart from the children of a user's own `jax.random.split` and `fold_in`."""
 
-UTILITY, EPISODE, SCORE, LOT, REPORT = 1, 2, 3, 4, 5
-"""Purposes: initial utilities, an episode's draws, relevance scores, lots, reports; draws and reports count words, the
-others are indexed by memory."""
+UTILITY, EPISODE, SCORE, LOT, REPORT, QUERY = 1, 2, 3, 4, 5, 6
+"""Purposes: initial utilities, an episode's draws, relevance scores, lots, reports, queries; draws, reports and queries
+count words, the others are indexed by memory."""
 
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 PARITY = 0x1BD11BDA

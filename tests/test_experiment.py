@@ -38,7 +38,7 @@ def test_equal_settings_give_an_equal_config(tmp_path):
     assert (mine.config, mine.fields, mine.name) == (builtin.config, builtin.fields, "mine")
 
 
-UNSET = {"title", "actor", "utilities", "hard_share", "context_share", "target_context", "num_initial"}
+UNSET = {"title", "texts", "actor", "utilities", "hard_share", "context_share", "target_context", "num_initial"}
 UNSET |= set(experiment.UNHEEDED)
 
 

@@ -29,6 +29,7 @@ class Store(NamedTuple):
     born: np.ndarray  # int64 [memory], episode
     gone: np.ndarray  # int64 [seed, memory], the episode of deprecation; beyond all episodes where there is none
     static: np.ndarray | None  # float64 [seed, memory], p+ where retrieval is one of FIXED, else None
+    phases: np.ndarray | None = None  # float64 [phase, memory], p+ in a world of texts, by similarity alone
 
     def alive(self, seed: np.ndarray, t: np.ndarray) -> np.ndarray:
         """Who is in the store when a decision falls at the end of episode t: bool [event, memory]."""
@@ -62,12 +63,16 @@ def store_of(dataset: xarray.Dataset) -> Store:
         first = dataset.decisions.values[:, 0, 0].astype(np.int64)
         gone = np.where(first >= 0, first, never)
     static = dataset.p_plus.values.astype(float) if fields["retrieval"] in FIXED else None
-    return Store(fields, dataset.utility.values.astype(float), born, gone, static)
+    phases = dataset["p_plus_by_phase"].values if "p_plus_by_phase" in dataset.coords else None
+    return Store(fields, dataset.utility.values.astype(float), born, gone, static, phases)
 
 
 def truth(store: Store, seed: np.ndarray, t: np.ndarray) -> Truth:
     """Truth of every memory of the lives `seed` at the end of episodes t (both [event])."""
     fields, alive, value = store.fields, store.alive(seed, t), store.value(seed, t)
+    if store.phases is not None:
+        p = store.phases[(t >= fields["switch_at"]).astype(int)]
+        return Truth(p, np.full(p.shape, np.nan), np.full(len(p), np.nan))
     if store.static is not None:
         return _static(fields, store.static[seed], value)
     found = np.zeros((2, *value.shape)), np.zeros(len(value))
@@ -155,7 +160,7 @@ def of_rule(dataset: xarray.Dataset, store: Store, rule: int, theta: np.ndarray)
     decided = first >= 0
     wrong, bad = decided & (p >= limit), end.p_plus < limit
     good, useful = (start.p_plus >= limit) | ~bad, (start.removal > 0) | (end.removal > 0)
-    risk = np.where(decided, shown, _shown_while_good(dataset, store))
+    risk = np.where(decided, shown, _shown_while_good(dataset, store, theta))
     found = {
         "decided": decided.sum(1).astype(float),
         "false_deprecation": _share(wrong & good, good),
@@ -213,12 +218,14 @@ def _at_decisions(store: Store, first: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return found[0], found[1]
 
 
-def _shown_while_good(dataset: xarray.Dataset, store: Store) -> np.ndarray:
-    """Retrievals until the switch for drifting memories, all of them for others."""
+def _shown_while_good(dataset: xarray.Dataset, store: Store, theta: np.ndarray) -> np.ndarray:
+    """Retrievals until the switch for drifting memories (of texts: those that end bad), all of them for others."""
     shown, switch = dataset.shown.values, store.fields["switch_at"]
     if "shown_at" not in dataset or switch not in dataset.checkpoint.values:
         return shown
     drifting = np.arange(shown.shape[1]) < int(store.fields["drift_share"] * shown.shape[1])
+    if store.phases is not None:
+        drifting = store.phases[-1] < theta[:, None]
     return np.where(drifting, dataset.shown_at.sel(checkpoint=switch).values, shown)
 
 

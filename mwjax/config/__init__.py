@@ -15,6 +15,7 @@ from mwjax.config.static import (
     max_episodes,
 )
 from mwjax.config.tables import LEVELS, MIN_TEMPERATURE
+from mwjax.config.texts import PHASES, TextTables
 from mwjax.config.traced import Params, make_params
 
 __all__ = [
@@ -25,10 +26,12 @@ __all__ = [
     "MAX_RETRIEVED",
     "METRICS",
     "MIN_TEMPERATURE",
+    "PHASES",
     "PUBLISHED_CHECKPOINTS",
     "Component",
     "Config",
     "Params",
+    "TextTables",
     "check_integer",
     "check_name",
     "check_number",

@@ -62,6 +62,7 @@ class Config:
     can_mask: bool = False  # Params.masked may name a memory that is never retrieved
     num_contextual: int = 0  # the last so many memories have utility 1 - U in every context but the first
     drifts: bool = False  # utilities change with time
+    num_queries: int = 0  # of a world of texts (Params.texts), 0 for none
     births: bool = False  # memories join the store with time
     noisy: bool = False  # outcomes may be misreported or missing, memories unused
     unused_as: str = "nothing"  # what an unused memory's retrieval counts as
@@ -130,6 +131,9 @@ class Config:
             )
 
     def _check_reports(self) -> None:
+        check_integer("num_queries", self.num_queries, 0, 1 << 16)
+        if self.num_queries and (self.num_pairs or self.num_contextual or not self.drifts):
+            raise InputError("texts: need drifts = true, without num_pairs and num_contextual")
         check_integer("num_contextual", self.num_contextual, 0, self.num_memories if self.num_contexts > 1 else 0)
         check_name("unused_as", self.unused_as, ("nothing", "outcome"))
         check_integer("delay", self.delay, 0, 1 << 12)

@@ -10,6 +10,7 @@ import numpy as np
 
 from mwjax.checks import check_integer, check_number
 from mwjax.config import forgetting, governed, reports, tables
+from mwjax.config import texts as texts_
 from mwjax.config.static import Config, checkpoint_grid, max_episodes
 from mwjax.rules import Knobs
 from mwjax.types import UTILITY_ONE, InputError
@@ -57,6 +58,7 @@ class Params(NamedTuple):
     aging: Any  # uint32 [episode + 1], 2**32 (1 - 2**(-age / half_life)), of the counters that forget with time
     cusum: Any  # int32 [3], in 2**-16 nats: added at a failure, at a success, and the limit
     rules: Any  # governed.RuleTables
+    texts: Any = None  # TextTables of a world of texts, else None
 
 
 def make_params(
@@ -110,6 +112,7 @@ def make_params(
     hysteresis: float = 0.0,
     decide_every: int = 1,
     watchers: Sequence[str] = (),
+    texts: texts_.TextTables | None = None,
 ) -> Params:
     """Check every value once and return the traced record. `checkpoints` must have config.num_checkpoints entries.
 
@@ -157,6 +160,7 @@ def make_params(
         theta_high=np.float32(theta_high),
         min_evidence=np.int32(min_evidence),
         rules=governed.tables(config, rule, knobs, hysteresis, decide_every, tuple(watchers)),
+        texts=texts_.traced(config, texts),
         **changes,
         **forgets,
         **{name: np.float32(value) for name, value in unit.items()},

@@ -131,9 +131,12 @@ def _before(config: Config, parts: Parts, life: Life, t: Array, s: State, word: 
     """What is known when retrieval acts."""
     params, policy, lives = life.params, parts.retrieval, life.seed.shape[0]
     several = config.num_contexts > 1
-    step = Step(
-        t, roster=s.roster, context=worlds.context(config, params, word) if several else jnp.zeros(lives, jnp.int32)
-    )
+    step = Step(t, roster=s.roster, context=jnp.zeros(lives, jnp.int32))
+    if several and config.num_queries:
+        asked = worlds.texts.query(config, params, life.root, life.seed, t)
+        step = step._replace(context=worlds.texts.group(params, asked))
+    elif several:
+        step = step._replace(context=worlds.context(config, params, word))
     if policy.uses_worth:
         actor, counted = parts.actor or 0, estimators.counts(config, s.tally)
         worth = parts.observers[actor].worth(params, s.observers[actor], counted)

@@ -51,7 +51,7 @@ def p_plus(config: Config, parts: Parts, params: Params, utility: Array, live: A
     Companions are of those `live`, bool [memory, life], None for all. float32 [memory, life]; NaN where it has no
     closed form, 0.5 where a memory is never shown.
     """
-    if parts.outcome.expected is None:
+    if parts.outcome.expected is None or config.num_queries:
         return jnp.full(utility.shape, jnp.nan, jnp.float32)
     if parts.retrieval.companions is None:
         if config.num_contexts == 1:

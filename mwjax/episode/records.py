@@ -58,7 +58,10 @@ def num_pairs(config: Config, parts: Parts) -> int:
 
 
 def utility_of(config: Config, life: Life, t: Array, context: Array | None, memory: Array) -> Array:
-    """True utilities of memories in episode t, uint32 [slot, life]."""
+    """True utilities of memories in episode t, uint32 [slot, life]: for its query, if texts and a context are given."""
+    if config.num_queries and context is not None:
+        asked = worlds.texts.query(config, life.params, life.root, life.seed, t)
+        return worlds.texts.answers(config, life.params, t, asked, memory)
     return worlds.current(config, life.params, t, context, memory, lanes.take(life.utility, memory))
 
 

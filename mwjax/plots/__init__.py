@@ -17,6 +17,7 @@ from mwjax.plots import (
     price,
     ranking,
     separation,
+    text,
     thresholds,
 )
 from mwjax.plots.style import CLOSED, HIGH, LINES, LOW, MAX_POINTS, NAMES, STYLE, save, settings_of
@@ -46,6 +47,7 @@ SWEEPS = (
     (generic.figure, lambda dataset: True),
 )
 RUNS = (
+    (text.figure, text.is_run),
     (drift.figure, drift.is_run),
     (governance.figure, governance.is_run),
     (hitchhiker.figure, lambda dataset: "pair_count" in dataset),

@@ -13,7 +13,7 @@ from mwjax.reference.worlds import ONE, fixed_point
 ACTIVE, SUPPRESSED, GONE = 0, 1, 2
 PROGRESS = 256
 """Steps that a drift is made in."""
-NEUTRAL = {"weakest_link": ONE, "noisy_or": 0}
+NEUTRAL = {"weakest_link": ONE, "noisy_or": 0, "any": 0}
 """Utility that changes nothing under an outcome law; one half under the others."""
 
 
@@ -38,6 +38,8 @@ class Report(NamedTuple):
 
 def current(config: Config, params: Params, t: int, utility: np.ndarray, context: int = 0) -> np.ndarray:
     """Utilities in episode t, int64 [memory]."""
+    if config.num_queries:
+        return np.asarray(params.texts.own, np.int64).reshape(2, -1)[int(t >= int(params.switch_at))]
     utility = utility.copy()
     if config.drifts:
         since = min(max(t - int(params.switch_at) + 1, 0), int(params.drift_span))

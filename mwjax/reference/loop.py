@@ -13,10 +13,12 @@ from mwjax.reference.forgetting import FORGETFUL
 from mwjax.reference.governance import Governor
 from mwjax.reference.observers import SETTINGS, Observer, Tally, ratio
 from mwjax.reference.retrieval import POLICIES
+from mwjax.reference.texts import Texts
 from mwjax.reference.words import EPISODE, LOT, SCORE, Stream
 from mwjax.types import InputError
 
 OUTCOMES = ("mean", "linear", "linear_best", "linear_worst", "logistic", "weakest_link", "noisy_or", "top_ranked")
+OUTCOMES += ("first", "any")
 FORECAST_LEVELS = 256
 
 
@@ -123,6 +125,8 @@ class Draws:
         self.split, half = agent.policy.num_words(), (agent.config.num_memories + 1) // 2
         self.several = agent.config.num_contexts > 1
         self.words = Stream(root_seed, seed, EPISODE, (self.split + 1 + self.several + 1) // 2)
+        self.texts = Texts(agent.config, agent.params, root_seed, seed) if agent.config.num_queries else None
+        self.query = 0
         self.scores, self.lots = (Stream(root_seed, seed, purpose, half) for purpose in (SCORE, LOT))
 
     def at(self, t: int) -> tuple[np.ndarray, int, int, np.ndarray, np.ndarray]:
@@ -131,7 +135,17 @@ class Draws:
         context = worlds.context(self.config, self.params, int(word[self.split + 1])) if self.several else 0
         score = worlds.relevance(self.params, self.scores.at(t)[:n]) if self.scored else none
         lot = self.lots.at(t)[:n] if self.config.retrieval == "epsilon_greedy" else none
+        if self.texts is not None:
+            self.query = self.texts.query(t)
+            score = self.texts.relevance(self.query)
+            context = int(self.texts.group[self.query]) if self.several else 0
         return word[: self.split], int(word[self.split]), context, score, lot
+
+    def utility(self, t: int, original: np.ndarray, context: int) -> np.ndarray:
+        """Of every memory in this episode, int64 [memory]."""
+        if self.texts is not None:
+            return self.texts.answers[self.texts.phase(t), self.query]
+        return current(self.config, self.params, t, original, context)
 
 
 def simulate(config: Config, params: Params, root_seed: int, seed: int, p_plus: np.ndarray | None = None) -> Life:
@@ -146,7 +160,7 @@ def simulate(config: Config, params: Params, root_seed: int, seed: int, p_plus: 
         word, last, context, score, lot = draws.at(t)
         believed = agent.actor.worth(agent.tally) if agent.policy.uses_worth else np.zeros(0)
         shown = agent.policy.retrieve(word, context, believed, score, lot)
-        utility, own = current(config, params, t, original, context)[shown], score[shown] if agent.scored else score
+        utility, own = draws.utility(t, original, context)[shown], score[shown] if agent.scored else score
         chance = worlds.chance(config, params, reports.effective(t, utility), context, own)
         success = last >> 8 < chance
         true = Report(t, context, shown, chance, success, True, [True] * len(shown), utility, own)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-TAG, UTILITY, EPISODE, SCORE, LOT, REPORT = 0x6D776A78, 1, 2, 3, 4, 5
+TAG, UTILITY, EPISODE, SCORE, LOT, REPORT, QUERY = 0x6D776A78, 1, 2, 3, 4, 5, 6
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 MASK = np.uint64(0xFFFFFFFF)
 BLOCK = 512

@@ -18,6 +18,8 @@ def fixed_point(value: float | np.floating) -> int:
 def utilities(config: Config, params: Params, root_seed: int, seed: int) -> np.ndarray:
     """True utilities as 24-bit integers, int64 [memory]."""
     n, pairs = config.num_memories, config.num_pairs
+    if config.num_queries:
+        return np.asarray(params.texts.own, np.int64)[:n]
     if config.utility == "list":
         return np.asarray(params.utilities, np.int64)
     word = [int(x) for x in words(root_seed, seed, UTILITY, 0, 1, (n + 1) // 2)[0, :n]]
@@ -63,6 +65,8 @@ def chance(config: Config, params: Params, utility: np.ndarray, context: int, sc
     law, k = config.outcome, len(utility)
     if law == "mean":
         return -(-int(utility.sum()) // k)
+    if law in ("first", "any"):
+        return int(utility[0] if law == "first" else utility.max())
     if law == "top_ranked":
         assert score is not None
         return int(utility[np.argmax(score)])

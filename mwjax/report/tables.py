@@ -15,8 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from mwjax import paper, theory
+from mwjax.analysis.texts import is_text
 from mwjax.config import PUBLISHED_CHECKPOINTS
-from mwjax.report import governance, worlds
+from mwjax.report import governance, texts, worlds
 from mwjax.report.text import new_table, number, say
 from mwjax.results import per_life, statistics
 from mwjax.types import TRUTH_SCALES
@@ -38,7 +39,9 @@ def print_run(dataset: xarray.Dataset, console: Console) -> None:
         _print_ranking(dataset, config, console)
     if "label_count" in dataset:
         _print_labels(dataset, config, console)
-    if "decisions" in dataset:
+    if is_text(dataset):
+        texts.print_texts(dataset, console)
+    elif "decisions" in dataset:
         governance.print_decisions(dataset, console)
     if "calibration" in dataset:
         governance.print_calibration(dataset, console)

@@ -79,6 +79,11 @@ def assumptions(config: Mapping[str, Any]) -> Iterator[str]:
             "Breaks A3 (retrieval and outcome independent given the history): the task decides both. Worth converges "
             "to p+ over the tasks that call for a memory, not to what it adds; residual worth takes the task out."
         )
+    if config.get("texts"):
+        yield (
+            "Breaks A3 (retrieval and outcome independent given the history): the query decides both. Worth converges "
+            "to p+ over the queries that call for a memory and its companions, not to what its own text answers."
+        )
     if config["retrieval"] in ("pairs", "diverse"):
         yield (
             "Breaks independence within the set: paired memories share their companions. Worth still converges to p+, "

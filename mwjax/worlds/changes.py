@@ -8,6 +8,7 @@ from jax import Array
 from mwjax import lanes, streams
 from mwjax.config import Config, Params
 from mwjax.types import UTILITY_ONE, Step
+from mwjax.worlds import texts
 from mwjax.worlds.draws import by_context, fixed_point
 
 PROGRESS = 256
@@ -18,8 +19,10 @@ def current(config: Config, params: Params, t: Array, context: Array | None, mem
     """Utilities (uint32 [..., life], 24-bit) of `memory` (int32 [..., life]) in episode t and a context [life].
 
     The first Params.drifting memories move to drift_utility from switch_at on, in drift_span episodes; the last
-    Config.num_contextual have utility 1 - U in every context but the first.
+    Config.num_contextual have utility 1 - U in every context but the first. In a world of texts: see texts.own.
     """
+    if config.num_queries:
+        return texts.own(config, params, t, memory)
     if config.drifts:
         done = drift_progress(params, t)
         target = fixed_point(params.drift_utility)

@@ -8,6 +8,7 @@ from jax import Array
 from mwjax import lanes, streams
 from mwjax.config import LEVELS, Config, Params
 from mwjax.types import UTILITY_ONE, Step
+from mwjax.worlds import texts
 
 
 def fixed_point(value: Array) -> Array:
@@ -18,6 +19,8 @@ def fixed_point(value: Array) -> Array:
 def utilities(config: Config, params: Params, root: Array, seed: Array) -> Array:
     """True utilities of every memory, uint32 [memory, life] with 2**24 standing for 1."""
     shape = (config.num_memories, seed.shape[0])
+    if config.num_queries:
+        return jnp.broadcast_to(params.texts.own[: config.num_memories], shape)
     if config.utility == "list":
         return jnp.broadcast_to(params.utilities, shape)
     pairs = (config.num_memories + 1) // 2
@@ -57,7 +60,13 @@ def context(config: Config, params: Params, word: Array) -> Array:
 
 
 def scores(config: Config, params: Params, root: Array, seed: Array, step: Step, memory: Array) -> Array:
-    """Relevance of memories (int32 [..., life]), uniform on [score_low, 1] in 24 bits, independent over all."""
+    """Relevance of memories (int32 [..., life]): similarity to the query in a world of texts, else as below.
+
+    Uniform on [score_low, 1] in 24 bits, independent over all.
+    """
+    if config.num_queries:
+        asked = texts.query(config, params, root, seed, step.episode)
+        return texts.similarity(config, params, asked, memory)
     word = streams.memory_words(root, seed, streams.SCORE, step.episode, memory, config.num_memories)
     low = fixed_point(params.score_low)
     return (low + streams.below(word, jnp.uint32(UTILITY_ONE) - low)).astype(jnp.float32) * jnp.float32(2**-24)

@@ -45,6 +45,18 @@ def noisy_or(config: Config) -> Outcome:
     return Outcome(chance, neutral=0)
 
 
+def first(config: Config) -> Outcome:
+    """Pr[success] = U of the first of the retrieved memories, in the order in which retrieval ranks them."""
+    del config
+    return Outcome(lambda params, step: step.utility[0])
+
+
+def best(config: Config) -> Outcome:
+    """Pr[success] = the greatest U of the set: one memory that helps is enough."""
+    del config
+    return Outcome(lambda params, step: step.utility.max(axis=0), neutral=0)
+
+
 def top_ranked(config: Config) -> Outcome:
     """Pr[success] = U of the retrieved memory of greatest relevance score, of equal ones that in the earlier slot."""
     del config
