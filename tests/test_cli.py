@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mwjax import cli, experiment, paper, results, sweep
+from mwjax import cli, experiment, formats, paper, results, sweep
 from mwjax.__main__ import main
 from mwjax.cli import commands, parser, terminal
 
 KNOWN = ", ".join(experiment.experiments())
-COMMANDS = ("reproduce", "run", "sweep", "compare", "show", "figure", "list", "rule", "replay", "bench")
+COMMANDS = ("reproduce", "run", "sweep", "compare", "show", "figure", "list", "rule", "replay", "backtest", "bench")
 SMALL = [
     *("--set", "num_memories=12", "--set", "num_retrieved=3", "--set", "checkpoints=[20]", "--episodes", "40"),
     *("--set", 'observers=["memory_worth", "beta"]', "--seeds", "4"),
@@ -49,7 +49,10 @@ def test_the_commands_and_their_options_stay():
     _, found = parser.build()
     common = {"-h", "--help", "--json", "--quiet", "--debug", "--device"}
     options = {name: {o for a in one._actions for o in a.option_strings} - common for name, one in found.items()}
-    replay = {"--format", "--estimator", "--theta-low", "--theta-high", "--min-evidence", "--strict", "--out"}
+    fields = {f"--{name.replace('_', '-')}" for name in formats.FIELDS}
+    log = {"--format", "--join", "--strict", "--estimator", "--out", *fields}
+    knobs = {"--theta", "--delta", "--alpha", "--prior-a", "--prior-b", "--min-evidence"}
+    labels = {"--theta-low", "--theta-high", "--ridge", "--permutations", "--counters-only", "--rule"}
     assert options == {
         "reproduce": {"--quick", "--sensitivity", "--out"},
         "run": {"--seeds", "--episodes", "--set", "--with", "--out", "--fresh"},
@@ -58,8 +61,9 @@ def test_the_commands_and_their_options_stay():
         "show": set(),
         "figure": {"--out"},
         "list": set(),
-        "rule": {"--theta", "--delta", "--alpha", "--prior-a", "--prior-b", "--min-evidence", "--max-evidence"},
-        "replay": replay,
+        "rule": knobs | {"--max-evidence"},
+        "replay": log | knobs | labels,
+        "backtest": log | {"--half-life", "--prior"},
         "bench": set(),
     }
     assert all(common <= {o for a in one._actions for o in a.option_strings} for one in found.values())
@@ -102,7 +106,7 @@ def test_version_and_the_module(call):
 
 
 BAD_USAGE = {
-    "": "give a command: reproduce, run, sweep, compare, show, figure, list, rule, replay, bench; see `mwjax --help`",
+    "": f"give a command: {', '.join(COMMANDS)}; see `mwjax --help`",
     "runn ranking": "runn: there is no such command; did you mean run?; see `mwjax --help`",
     "xyz": "xyz: there is no such command; see `mwjax --help`",
     "run": "the following arguments are required: EXPERIMENT|FILE.toml; see `mwjax run --help`",
@@ -115,9 +119,9 @@ BAD_USAGE = {
     "run ranking --with mine": "--with: must be package.module:name, not 'mine'; see `mwjax run --help`",
     "run ranking --device gpus": "--device: must be one of cpu, gpu, not 'gpus'; did you mean gpu?; "
     "see `mwjax run --help`",
-    "list estimator": "KIND: must be one of experiments, estimators, retrieval, worlds, governance, fields, "
+    "list estimator": "KIND: must be one of experiments, estimators, retrieval, worlds, governance, formats, fields, "
     "not 'estimator'; did you mean estimators?; see `mwjax list --help`",
-    "replay log --format csv": "--format: must be one of canonical, not 'csv'; see `mwjax replay --help`",
+    "replay log --permutations x": "--permutations: must be an integer, not 'x'; see `mwjax replay --help`",
     "replay log --theta-low x": "--theta-low: must be a number, not 'x'; see `mwjax replay --help`",
 }  # fmt: skip
 
@@ -145,6 +149,12 @@ def test_a_wrong_command_line_is_one_line(call, words):
         ("show nope", "nope: there is no such folder"),
         ("show full", "full: exists and is not an mwjax store"),
         ("figure nope", "nope: there is no such folder"),
+        ("replay log --format xml", "format: 'xml'; must be one of auto, jsonl, json, csv, parquet, ..."),
+        ("replay log --ridge x", "--ridge: must be cv or a number, not 'x'"),
+        ("replay log --rule bete", "rule = 'bete': must be one of threshold, beta, ..."),
+        ("backtest log --half-life ten", "--half-life: must be a number, not 'ten'"),
+        ("backtest log --prior flat", "prior = 'flat': must be closed, empirical_bayes, ..."),
+        ("backtest log --estimator beta", "estimator = 'beta': must be one of memory_worth, discounted, ..."),
         ("replay nope", "nope: cannot be read (No such file or directory)"),
         ("replay log --theta-low 2", "theta_low = 2.0: must be from 0 to 1"),
         ("replay log --estimator bet", "estimator = 'bet': must be one of memory_worth, memory_worth_score, "
@@ -303,7 +313,7 @@ def test_replay(call, tmp_path):
     status, out, err = call("replay", str(tmp_path / "log"), "--out", str(tmp_path / "out"), "--json")
     found = json.loads(out)
     assert (status, err) == (0, "")
-    assert set(found) == {"episodes", "memories", "overall"}
+    assert {"episodes", "memories", "overall", "pairs", "suspects", "reliability", "notes"} == set(found)
     assert {"read": 3, "used": 3, "skipped": 0}.items() <= found["episodes"].items()
     assert {"id", "evidence", "successes", "worth", "interval", "label"} <= set(found["memories"][0])
     assert [(m["id"], m["evidence"], m["successes"]) for m in found["memories"]] == [
@@ -311,11 +321,42 @@ def test_replay(call, tmp_path):
         ("b", 2, 2),
         ("c", 1, 1),
     ]
-    assert sorted(os.listdir(tmp_path / "out")) == ["memories.csv", "replay.json"]
+    assert sorted(os.listdir(tmp_path / "out")) == ["figure.png", "figure.svg", "memories.csv", "replay.json"]
     assert json.loads((tmp_path / "out" / "replay.json").read_text()) == found
     again = call("replay", str(tmp_path / "log"), "--out", str(tmp_path / "out"), "--min-evidence", "2")
     assert again[0] == 0
     assert "3 lines read, 3 used, 0 skipped" in again[1]
+
+
+def test_replay_of_counters_alone_and_of_a_table(call, tmp_path):
+    path = tmp_path / "log"
+    path.write_text(LOG)
+    found = json.loads(call("replay", str(path), "--counters-only", "--json")[1])
+    assert [m["successes"] for m in found["memories"]] == [1, 2, 1]
+    table = tmp_path / "log.csv"
+    table.write_text("item,click,request\na,1,1\nb,1,1\na,0,2\nb,1,3\nc,1,3\n")
+    options = ("--id", "item", "--outcome", "click", "--episode", "request", "--counters-only", "--json")
+    rows = json.loads(call("replay", str(table), *options)[1])
+    assert rows["memories"] == found["memories"]
+
+
+def test_replay_of_a_rule_and_backtest(call, tmp_path):
+    path = tmp_path / "log"
+    draw, lines = np.random.default_rng(0), []
+    for _ in range(400):
+        retrieved = draw.choice(8, 2, replace=False).tolist()
+        lines.append({"retrieved": retrieved, "outcome": int(0 not in retrieved and draw.random() < 0.9)})
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    status, out, err = call("replay", str(path), "--rule", "beta", "--theta", "0.3", "--permutations", "19")
+    assert (status, err) == (0, "")
+    assert "beta, theta = 0.3: " in out
+    assert "points, 95" in " ".join(out.split())
+    assert max(map(len, out.splitlines())) <= 80
+    options = ("--half-life", "10,inf", "--out", str(tmp_path / "out"), "--json")
+    status, out, err = call("backtest", str(path), *options)
+    assert (status, err) == (0, "")
+    assert [one["half_life"] for one in json.loads(out)["settings"]] == [10, None]
+    assert sorted(os.listdir(tmp_path / "out")) == ["backtest.json", "figure.png", "figure.svg"]
 
 
 @pytest.fixture
@@ -344,7 +385,7 @@ def test_reproduce_succeeds_when_every_predicted_number_is_found(call, simulated
     found = json.loads(out)
     assert (status, err) == (0, "")
     assert (found["off"], found["quick"]) == (0, True)
-    assert found["missing"] == ["text"]
+    assert found["missing"] == []
     assert len(found["rows"]) == len(paper.ROWS)
     keys = {"experiment", "quantity", "published", "here", "closed_form", "status", "source", "verdict"}
     assert all(keys <= set(row) for row in found["rows"])
@@ -356,7 +397,6 @@ def test_reproduce_fails_when_a_predicted_number_is_off(call, simulated, tmp_pat
     status, out, err = call("reproduce", "--out", str(tmp_path / "out"))
     assert (status, err) == (1, "")
     assert "12 predicted numbers are judged: 0 ok, 12 off" in out
-    assert "text (fitted) [2]: Worth of the stale memory" in out
     assert max(map(len, out.replace(str(tmp_path), "").splitlines())) <= 80
 
 

@@ -56,6 +56,17 @@ def test_lineups_give_the_checked_values():
     assert abs(found.standard_deviation - 26.2) < 5 * error(200)  # as published, of some 200 permutations
 
 
+def test_the_order_of_the_lines_does_not_matter():
+    """Units far apart, and the other side first: the same units, the same permutations."""
+    log = lineups()
+    first = np.argsort(-np.arange(len(log.outcome)) % 2, kind="stable")  # all away lines, then all home ones
+    sets = np.split(log.memory, log.start[1:-1])
+    other = journal([sets[i] for i in first], log.outcome[first], len(log.memories))
+    other = other._replace(memories=log.memories, unit=log.unit[first], side=log.side[first])
+    one, two = (heterogeneity(x, permutations=29) for x in (log, other))
+    assert (one.mean, one.standard_deviation) == pytest.approx((two.mean, two.standard_deviation))
+
+
 def test_the_mean_over_all_permutations_is_that_of_an_enumeration():
     sets, y = [[0, 1], [0], [1, 2], [2], [0, 2]], [1, 0, 1, 1, 0]
 

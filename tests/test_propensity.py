@@ -7,6 +7,7 @@ import pytest
 from scipy import special
 
 from mwjax.logs.journal import Candidates, Journal, journal
+from mwjax.replay import propensity
 from mwjax.replay.propensity import propensities
 from mwjax.types import InputError
 
@@ -109,6 +110,27 @@ def shown_only(rng, episodes: int) -> Journal:
     y = rng.random(episodes) < 0.2 + 0.6 * p
     log = journal([[0] if one else [] for one in z], y.astype(int), 2)
     return log._replace(propensity=p[z])
+
+
+def test_an_outcome_model_has_not_seen_what_it_predicts():
+    log, _ = bernoulli_world(np.random.default_rng(7), 200)
+    held = np.random.default_rng(0).permutation(np.arange(200) % 2) == 0
+    other = log._replace(outcome=np.where(held, 1 - log.outcome, log.outcome))
+    mine = np.repeat(held, CANDIDATES)
+    for before, after in zip(
+        *(propensity._model(x, propensity._draws(x)[0], 10.0, 0) for x in (log, other)), strict=True
+    ):
+        np.testing.assert_array_equal(before[mine], after[mine])
+        assert (before[~mine] != after[~mine]).all()
+
+
+def test_episodes_that_did_not_show_it_count_as_zeros():
+    log = shown_only(np.random.default_rng(8), 300)
+    weighted = np.zeros(300)
+    weighted[log.episode] = (log.outcome[log.episode] == 1) / log.propensity
+    found = propensities(log)
+    assert found.ips.value_in[0] == pytest.approx(weighted.mean())
+    assert found.ips.value_in_error[0] == pytest.approx(weighted.std(ddof=1) / math.sqrt(300))
 
 
 def test_with_propensities_of_shown_memories_only_values_are_told():

@@ -18,9 +18,9 @@ HARD |= {"utility_low": [0, 0.85], "utility_high": [1, 0.85]}
 THREE = {**POOLS, "num_contexts": 3, "pool_slots": ((4, 0), (2, 2), (3, 1)), "target_context": 1}
 PAIR = {"num_memories": 20, "num_retrieved": 5, "retrieval": "pairs", "num_pairs": 1}
 SOFT = {"num_memories": 30, "num_retrieved": 5, "retrieval": "softmax"}
-EVERY = ("paper", "long set", "listed", "narrow")
+EVERY = ("paper", "narrow")
 CASES = {
-    "paper": ({"num_memories": 100, "num_retrieved": 8}, {"num_episodes": 1_500}),
+    "paper": ({"num_memories": 100, "num_retrieved": 8}, {"num_episodes": 600}),
     "one a set": ({"num_memories": 7, "num_retrieved": 1}, {"num_episodes": 400}),
     "all shown": ({"num_memories": 9, "num_retrieved": 9}, {"num_episodes": 200}),
     "long set": (LONG, {"num_episodes": 300, "theta_low": 0.45, "theta_high": 0.5}),

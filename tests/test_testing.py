@@ -8,7 +8,8 @@ from mwjax import estimators, lanes, registry, retrieval, worlds
 from mwjax.config import Config
 from mwjax.testing import ComponentError, check_component
 
-ALL = sorted(set(registry.ESTIMATORS) - {"discounted_beta", "cusum_reset"})  # the same factories with another flag
+ALIKE = {"discounted_beta", "cusum_reset", "backdoor_half", "memory_worth_score_normalised", "memory_worth_oracle_raw"}
+ALL = sorted(set(registry.ESTIMATORS) - ALIKE)  # without those of the same factory as another, with another flag
 UNPAIRED = ("uniform", "softmax", "thompson", "epsilon_greedy", "blend")
 
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mwjax.cli.terminal import note, progress, start_devices, write
+from mwjax.cli.options import number
+from mwjax.cli.terminal import note, progress, reading, start_devices, write
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from mwjax.experiment import Experiment
+    from mwjax.logs import Source
 
 FULL_SEEDS, QUICK_SEEDS = 1_000, 200
 
@@ -165,13 +167,14 @@ def figure(args: argparse.Namespace) -> Answer:
 
 def list_names(args: argparse.Namespace) -> Answer:
     """Everything that has a name."""
-    from mwjax import experiment, registry, rules
+    from mwjax import experiment, formats, registry, rules
     from mwjax.config import governed
 
     about: dict[str, dict[str, str]] = {
         "experiments": {name: experiment.load(name).title for name in experiment.experiments()},
         **{kind: {name: registry.ABOUT.get(name, "") for name in table} for kind, table in registry.KINDS.items()},
         "governance": {**{name: rule.about for name, rule in rules.RULES.items()}, **governed.ABOUT},
+        "formats": dict(formats.FORMATS),
         "fields": {name: str(info.description) for name, info in experiment.Fields.model_fields.items()},
     }
     chosen = {args.kind: about[args.kind]} if args.kind else about
@@ -194,19 +197,79 @@ def rule(args: argparse.Namespace) -> Answer:
 
 
 def replay(args: argparse.Namespace) -> Answer:
-    """Feed a real log through the estimators."""
+    """What a log says of its memories."""
     from mwjax import replay, report
-    from mwjax.cli.folders import replay_folder
+    from mwjax.cli.folders import written_folder
+    from mwjax.rules import Knobs
 
     start_devices(args.device)
-    names = ("estimator", "theta_low", "theta_high", "min_evidence", "strict")
+    names = ("estimator", "theta_low", "theta_high", "min_evidence", "permutations", "rule", "counters_only", "strict")
+    given = {name: getattr(args, name) for name in names} | {"ridge": _ridge(args.ridge)}
+    knobs = Knobs(*(getattr(args, name) for name in Knobs._fields))
     with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(replay_folder(Path(args.out))) if args.out else None
-        found = replay.replay(args.log, **{name: getattr(args, name) for name in names})
+        folder = stack.enter_context(written_folder(Path(args.out), "replay")) if args.out else None
+        with reading(args) as tick:
+            found, journal = replay.read(_source(args), replay.Options(**given, knobs=knobs), tick)
         if folder is not None:
             (folder / "replay.json").write_text(json.dumps(replay.report_json(found), indent=1) + "\n", "utf-8")
             replay.report_csv(found, folder / "memories.csv")
+            if journal is not None:
+                from mwjax.plots import replay as plots
+                from mwjax.plots.style import save
+
+                save(plots.figure(found, journal), folder / "figure")
     return Answer(lambda: replay.report_json(found), lambda to: report.print_replay(found, to))
+
+
+def backtest(args: argparse.Namespace) -> Answer:
+    """Which half-life a log supports."""
+    from mwjax import replay
+    from mwjax.cli.folders import written_folder
+    from mwjax.replay import backtest
+    from mwjax.report import backtest as report
+
+    half_lives = _numbers("--half-life", args.half_life)
+    priors = [backtest.parse_prior(one) for one in args.prior or ["closed"]]
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(written_folder(Path(args.out), "backtest")) if args.out else None
+        with reading(args) as tick:
+            journal = replay.episodes(_source(args), tick)
+        found = backtest.backtest(
+            journal, half_lives=half_lives, priors=priors, estimators=args.estimator or ["memory_worth"]
+        )
+        if folder is not None:
+            from mwjax.plots.backtest import backtest_figure
+            from mwjax.plots.style import save
+
+            (folder / "backtest.json").write_text(json.dumps(report.backtest_json(found), indent=1) + "\n", "utf-8")
+            save(backtest_figure(found), folder / "figure")
+    return Answer(lambda: report.backtest_json(found), lambda to: report.print_backtest(found, to))
+
+
+def _source(args: argparse.Namespace) -> Source:
+    """The log that the options name."""
+    from mwjax.logs import FIELDS, Source
+
+    fields = {name: getattr(args, name) for name in FIELDS if getattr(args, name) is not None}
+    return Source(args.log, format=args.format, fields=fields, join=args.join, strict=args.strict)
+
+
+def _numbers(option: str, text: str) -> list[float]:
+    from mwjax.types import InputError
+
+    try:
+        return [number(one) for one in text.split(",")]
+    except argparse.ArgumentTypeError as error:
+        raise InputError(f"{option}: {error}") from None
+
+
+def _ridge(text: str) -> float | str:
+    from mwjax.types import InputError
+
+    try:
+        return text if text == "cv" else number(text)
+    except argparse.ArgumentTypeError:
+        raise InputError(f"--ridge: must be cv or a number, not {text!r}") from None
 
 
 def bench(args: argparse.Namespace) -> Answer:

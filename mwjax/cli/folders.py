@@ -8,23 +8,29 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-REPLAY_FILES = {"replay.json", "memories.csv"}
+FILES = {
+    "replay": {"replay.json", "memories.csv", "figure.png", "figure.svg"},
+    "backtest": {"backtest.json", "figure.png", "figure.svg"},
+}
+"""Command -> the files it may write."""
 
 
 @contextlib.contextmanager
-def replay_folder(out: Path) -> Iterator[Path]:
-    """A folder beside `out`; its files move there when all are written, and replace only those of an earlier replay."""
+def written_folder(out: Path, command: str) -> Iterator[Path]:
+    """A folder beside `out`; its files move there when all are written, and replace those of an earlier one."""
     from mwjax.types import InputError
 
     aside = out.with_name(f".{out.name}.{os.getpid()}")
     try:
-        if out.exists() and {path.name for path in out.iterdir()} not in (set(), REPLAY_FILES):
-            raise InputError(f"{out}: holds other files than those of a replay; give another folder")
+        if out.exists() and not {path.name for path in out.iterdir()} <= FILES[command]:
+            raise InputError(f"{out}: holds other files than those of a {command}; give another folder")
         aside.mkdir(parents=True)
         yield aside
         out.mkdir(exist_ok=True)
-        for name in sorted(REPLAY_FILES):
-            os.replace(aside / name, out / name)
+        for name in FILES[command]:
+            (out / name).unlink(missing_ok=True)
+        for path in sorted(aside.iterdir()):
+            os.replace(path, out / path.name)
     except OSError as error:
         raise InputError(f"{out}: cannot be written ({error.strerror})") from error
     finally:

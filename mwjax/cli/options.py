@@ -47,3 +47,15 @@ def number(text: str) -> float:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be a number, not {text!r}") from None
+
+
+def knobs(it: argparse.ArgumentParser) -> None:
+    """What a rule may be told, but for min_evidence."""
+    for option, value, purpose in (
+        ("--theta", 0.3, "a memory is bad if its success probability is below X"),
+        ("--delta", 0.05, "beta: acts where Pr(p < theta) > 1 - X"),
+        ("--alpha", 0.05, "e_process, e_process_two_sided: bound on false alarms at p >= theta"),
+        ("--prior-a", 1.0, "beta: successes that the prior counts for"),
+        ("--prior-b", 1.0, "beta: failures that the prior counts for"),
+    ):
+        it.add_argument(option, type=number, default=value, metavar="X", help=f"{purpose} (default: %(default)s)")

@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from mwjax.cli.options import component, nearest, number, one_of, whole
+from mwjax.cli import log_options
+from mwjax.cli.options import component, knobs, nearest, one_of, whole
 
 EXIT_STATUS = "Exit status: 0 good, 1 a check or the program failed, 2 bad input, 130 interrupted."
-KINDS = ("experiments", "estimators", "retrieval", "worlds", "governance", "fields")
+KINDS = ("experiments", "estimators", "retrieval", "worlds", "governance", "formats", "fields")
 
 
 class UsageError(Exception):
@@ -96,6 +97,7 @@ def build() -> tuple[Parser, dict[str, Parser]]:
     _sweep(command)
     _look(command)
     _decide(command)
+    log_options.add(command)
     _measure(command)
     for name, parser in commands.items():
         parser.set_defaults(call={"list": "list_names"}.get(name, name))
@@ -219,14 +221,7 @@ def _decide(command: Callable[..., Parser]) -> None:
     )
     it.add_argument("name", metavar="NAME", help="a name from `mwjax list governance`")
     default = "(default: %(default)s)"
-    for option, value, purpose in (
-        ("--theta", 0.3, "a memory is bad if its success probability is below X"),
-        ("--delta", 0.05, "beta: acts where Pr(p < theta) > 1 - X"),
-        ("--alpha", 0.05, "e_process, e_process_two_sided: bound on false alarms at p >= theta"),
-        ("--prior-a", 1.0, "beta: successes that the prior counts for"),
-        ("--prior-b", 1.0, "beta: failures that the prior counts for"),
-    ):
-        it.add_argument(option, type=number, default=value, metavar="X", help=f"{purpose} {default}")
+    knobs(it)
     it.add_argument(
         "--min-evidence",
         type=whole,
@@ -240,41 +235,6 @@ def _decide(command: Callable[..., Parser]) -> None:
 
 
 def _measure(command: Callable[..., Parser]) -> None:
-    it = command(
-        "replay",
-        "Feed a real log through the estimators: evidence, worth, interval and label of every memory.",
-        "mwjax replay log.jsonl",
-        "mwjax replay log.jsonl --estimator beta --min-evidence 30 --out results/log",
-    )
-    it.add_argument("log", metavar="LOG", help="the log, JSON Lines")
-    it.add_argument(
-        "--format", type=one_of("canonical"), default="canonical", metavar="F", help="format (default: %(default)s)"
-    )
-    it.add_argument(
-        "--estimator",
-        default="memory_worth",
-        metavar="NAME",
-        help="from `mwjax list estimators` (default: %(default)s)",
-    )
-    it.add_argument(
-        "--theta-low",
-        type=number,
-        default=0.4,
-        metavar="X",
-        help="worth up to X is labelled low (default: %(default)s)",
-    )
-    it.add_argument(
-        "--theta-high",
-        type=number,
-        default=0.6,
-        metavar="X",
-        help="worth from X is labelled high (default: %(default)s)",
-    )
-    it.add_argument(
-        "--min-evidence", type=whole, default=10, metavar="N", help="less is labelled uncertain (default: %(default)s)"
-    )
-    it.add_argument("--strict", action="store_true", help="stop at the first bad line (default: skip and count it)")
-    it.add_argument("--out", metavar="DIR", help="folder for replay.json and memories.csv (default: none)")
     command(
         "bench",
         "Time the simulation beside NumPy and C, all in one run.",

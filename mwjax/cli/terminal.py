@@ -71,6 +71,26 @@ def progress(args: argparse.Namespace, name: str, episodes: int) -> Iterator[Tic
         yield tick
 
 
+@contextlib.contextmanager
+def reading(args: argparse.Namespace) -> Iterator[Tick]:
+    """A bar on standard error while a log is read, where somebody sees it. A tick also heeds Ctrl-C."""
+    if args.quiet or not sys.stderr.isatty():
+        yield lambda done, total: check_interrupt()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def tick(done: int, total: int) -> None:
+            check_interrupt()
+            bar.update(task, completed=done, total=total)
+
+        yield tick
+
+
 def check_interrupt() -> None:
     """Raise KeyboardInterrupt if Ctrl-C was pressed and has been forgotten."""
     if INTERRUPT.is_set():

@@ -1,6 +1,9 @@
 """Real logs: what they say of each memory, how sure that is, and what a rule would have done."""
 
 from mwjax.replay.records import Homogeneity, Report, report_csv, report_json
-from mwjax.replay.whole import homogeneity, intervals, replay
+from mwjax.replay.whole import Options, episodes, homogeneity, intervals, read, replay
 
-__all__ = ["Homogeneity", "Report", "homogeneity", "intervals", "replay", "report_csv", "report_json"]
+__all__ = [
+    "Homogeneity", "Options", "Report", "episodes", "homogeneity", "intervals", "read", "replay", "report_csv",
+    "report_json",
+]  # fmt: skip

@@ -1,0 +1,178 @@
+"""The sections of a report, each from what it needs; what a log does not support becomes a note."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from scipy import special, stats
+
+from mwjax import priors
+from mwjax.logs import Journal
+from mwjax.replay import adjusted, changes, entangled, heterogeneity, propensity, reliability
+from mwjax.replay.records import Adjustment, Change, Inclusion, Pair, Report, Spread, Suspect
+from mwjax.types import InputError
+
+MOST_PAIRS = 20
+PERMUTED_ENTRIES = 1_000_000_000
+"""Entries that all permutations together may move."""
+LEAST_PERMUTATIONS = 19
+
+
+def of_counters(report: Report, evidence: np.ndarray, successes: np.ndarray) -> Report:
+    """The empirical-Bayes prior and what it says of every memory."""
+    prior = priors.fit(successes, evidence)
+    a, b = float(prior.a), float(prior.b)
+    post = a + successes, b + evidence - successes
+    bounds = special.betaincinv(post[0][:, None], post[1][:, None], np.array([0.025, 0.975]))
+    memories = tuple(
+        replace(memory, posterior=mean, posterior_interval=(low, high))
+        for memory, mean, (low, high) in zip(
+            report.memories, (post[0] / (post[0] + post[1])).tolist(), bounds.tolist(), strict=True
+        )
+    )
+    overall = replace(report.overall, spread=Spread(a, b, bool(prior.capped)))
+    return replace(report, memories=memories, overall=overall)
+
+
+def of_episodes(report: Report, journal: Journal, *, ridge: float | str, permutations: int) -> Report:
+    """What takes whole episodes. Each section that the log does not support leaves a note."""
+    sections: tuple[tuple[str, Callable[[Report], Report]], ...] = (
+        ("pairs", lambda report: _pairs(report, journal)),
+        ("adjusted worth", lambda report: _adjusted(report, journal, ridge)),
+        ("heterogeneity", lambda report: _heterogeneity(report, journal, permutations)),
+        ("change points", lambda report: _changes(report, journal)),
+        ("inclusion", lambda report: _effects(report, journal)),
+        ("calibration", lambda report: replace(report, reliability=reliability.reliability(journal))),
+    )
+    for name, section in sections:
+        try:
+            report = section(report)
+        except InputError as error:
+            report = replace(report, notes=(*report.notes, f"{name}: {error}"))
+    return report
+
+
+def _pairs(report: Report, journal: Journal) -> Report:
+    """The most entangled pairs."""
+    found, names = entangled.entangled(journal, MOST_PAIRS), journal.memories
+    columns = zip(*(column.tolist() for column in found), strict=True)
+    pairs = tuple(
+        Pair(names[a], names[b], phi, (n, s), (n_a, s_a), (n_b, s_b)) for a, b, phi, n, s, n_a, s_a, n_b, s_b in columns
+    )
+    return replace(report, pairs=pairs)
+
+
+def _adjusted(report: Report, journal: Journal, ridge: float | str) -> Report:
+    """Adjusted worth beside raw worth, residual worth by context, suspects."""
+    found, about = adjusted.adjust(journal, penalty=ridge), adjusted.design(journal)
+    overall, names = report.overall, journal.memories
+    suspects = tuple(_suspect(one, names) for one in entangled.suspects(journal, found, about=about))
+    lender = {one.id: one.companion for one in suspects}
+    residual = None if journal.context is None else adjusted.residual(journal)
+    labels = adjusted.labels(found, theta_low=overall.theta_low, theta_high=overall.theta_high).tolist()
+    values, bounds, error = found.worth.tolist(), found.interval.tolist(), found.standard_error.tolist()
+    memories = []
+    for i, memory in enumerate(report.memories):
+        known = bool(np.isfinite(error[i]))
+        memories.append(
+            replace(
+                memory,
+                adjusted=values[i],
+                adjusted_interval=(bounds[i][0], bounds[i][1]) if known else None,
+                adjusted_se=error[i] if known else None,
+                adjusted_label=labels[i] if known and memory.evidence >= overall.min_evidence else "uncertain",
+                residual=None if residual is None or not np.isfinite(residual[i]) else float(residual[i]),
+                borrows_from=lender.get(memory.id),
+            )
+        )
+    seen = np.array([m.evidence >= max(overall.min_evidence, 1) for m in report.memories])
+    both = np.array([m.worth for m in report.memories])[seen], found.worth[seen]
+    enough = len(both[0]) > 2 and min(np.ptp(both[0]), np.ptp(both[1])) > 0
+    adjustment = Adjustment(
+        penalty=found.penalty,
+        intercept=found.intercept,
+        rows=found.rows,
+        left_out=found.left_out,
+        chosen_by="given" if found.validation is None else "cross-validation",
+        correlation_with_worth=float(stats.spearmanr(*both).statistic) if enough else None,  # pyright: ignore[reportAttributeAccessIssue]
+    )
+    return replace(report, memories=tuple(memories), overall=replace(overall, adjustment=adjustment), suspects=suspects)
+
+
+def _heterogeneity(report: Report, journal: Journal, permutations: int) -> Report:
+    """Whether memories differ at all, by permutation over units; a long log is permuted less often, and says so."""
+    affordable = max(PERMUTED_ENTRIES // max(len(journal.memory), 1), LEAST_PERMUTATIONS)
+    if affordable < permutations:
+        report = replace(report, notes=(*report.notes, f"heterogeneity: {affordable} permutations, as the log is long"))
+    found, spread = (
+        heterogeneity.heterogeneity(journal, permutations=min(permutations, affordable)),
+        report.overall.spread,
+    )
+    assert spread is not None
+    spread = replace(
+        spread,
+        chi2=found.chi2,
+        permuted_mean=found.mean,
+        permuted_sd=found.standard_deviation,
+        permutations=found.permutations,
+        p_value=found.p_value,
+        verdict=found.verdict,
+    )
+    return replace(report, overall=replace(report.overall, spread=spread))
+
+
+def _changes(report: Report, journal: Journal) -> Report:
+    """Change points of every memory."""
+    found = changes.changes(journal)
+    by_memory: dict[int, list[Change]] = {}
+    columns = (found.memory, found.episode, found.time, found.rate_before, found.rate_after)
+    for memory, episode, time, before, after in zip(*(one.tolist() for one in columns), strict=True):
+        known = None if math.isnan(time) else time
+        by_memory.setdefault(memory, []).append(Change(episode, known, before, after))
+    memories = tuple(
+        replace(one, change_points=tuple(by_memory[i])) if i in by_memory else one
+        for i, one in enumerate(report.memories)
+    )
+    return replace(report, memories=memories)
+
+
+def _effects(report: Report, journal: Journal) -> Report:
+    """Values and effects of inclusion, where the log has propensities; without, no note: most logs have none."""
+    if journal.candidates is None and journal.propensity is None:
+        return report
+    found = propensity.propensities(journal)
+    ess, small = np.fmin(found.ess_in, found.ess_out), int((found.small & (found.included > 0)).sum())
+    memories = []
+    for i, memory in enumerate(report.memories):
+        each = {name: _inclusion(getattr(found, name), i) for name in ("ips", "snips", "doubly_robust")}
+        memories.append(replace(memory, **each, ess=None if math.isnan(ess[i]) else float(ess[i])))
+    notes = [f"inclusion: {found.estimand}"]
+    if small:
+        notes.append(f"inclusion: {small:,} memories have an effective sample size below {propensity.SMALL_ESS}")
+    if found.excluded:
+        notes.append(f"inclusion: {found.excluded:,} propensities of 0 or 1 are left out, as nothing was drawn")
+    return replace(report, memories=tuple(memories), notes=(*report.notes, *notes))
+
+
+def _inclusion(found: propensity.Estimate | None, memory: int) -> Inclusion | None:
+    if found is None or math.isnan(found.value_in[memory]):
+        return None
+    effect, error = float(found.effect[memory]), float(found.effect_error[memory])
+    both = (None, None) if math.isnan(effect) else (effect, error)
+    return Inclusion(float(found.value_in[memory]), float(found.value_in_error[memory]), *both)
+
+
+def _suspect(one: entangled.Suspect, names: tuple[str, ...]) -> Suspect:
+    alone = one.companion < 0
+    return Suspect(
+        id=names[one.memory],
+        companion=None if alone else names[one.companion],
+        together=one.together,
+        borrowed=one.borrowed,
+        contrast=None if alone else one.contrast,
+        contrast_se=None if alone else one.contrast_error,
+        clear=not alone and one.clear,
+    )
