@@ -15,7 +15,7 @@ from drawing import line, rendered
 from jax import lax
 from rich.console import Console
 
-from mwjax import engine, experiment, paper, reference, report, results, sweep, texts, theory
+from mwjax import engine, experiment, paper, reference, report, results, sweep, texts, theory, worlds
 from mwjax.analysis import texts as measured
 from mwjax.config import Config, make_params
 from mwjax.retrieval.ranked import greatest
@@ -389,3 +389,29 @@ def test_new_vectors_are_made_by_the_model(mine, tmp_path, monkeypatch):
     mine.write_text(f"model = '{tmp_path / 'model'}'\n{MINE}", "utf-8")
     after = corpus.vectors(texts.read(mine))
     assert all((before[text] == after[text]).all() for text in before)
+
+
+def test_the_world_changes_at_the_switch_itself(mine):
+    """The first episode of the second phase is switch_at, in the simulation and in the reference."""
+    known = texts.known(texts.read(mine))
+    config = Config(num_memories=3, num_retrieved=1, num_queries=3, drifts=True)
+    params = make_params(config, num_episodes=9, switch_at=5, texts=texts.tables(known, 1))
+    wide = jax.tree.map(lambda x: jnp.asarray(x)[..., None], params)
+    asked = reference.loop.Texts(config, params, 0, 0)
+    for t, holder in ((4, 0), (5, 1)):
+        memory = jnp.arange(3, dtype=jnp.int32)[:, None]
+        found = worlds.texts.answers(config, wide, jnp.int32(t), jnp.zeros(1, jnp.int32), memory)[:, 0]
+        assert found.tolist() == asked.answers[asked.phase(t), 0].tolist()
+        assert found.tolist() == [UTILITY_ONE * (i == holder) for i in range(3)]
+
+
+def test_a_query_of_no_frequency_is_never_asked(mine):
+    """Not even by the least word."""
+    known = texts.known(texts.read(mine))
+    known = known._replace(frequency=np.array([[0, 1, 0], [0, 0, 1.0]]))
+    config = Config(num_memories=3, num_retrieved=1, num_queries=3, drifts=True)
+    params = make_params(config, num_episodes=9, switch_at=5, texts=texts.tables(known, 1))
+    asked = reference.loop.Texts(config, params, 0, 0)
+    for word in (0, 2**32 - 1):
+        asked.words = types.SimpleNamespace(at=lambda t, word=word: [word])
+        assert [asked.query(t) for t in (4, 5)] == [1, 2]
