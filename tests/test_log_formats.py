@@ -1,5 +1,7 @@
 """Logs of other tools: each format gives the episodes, or the counters, of a plain reading."""
 
+import datetime
+import decimal
 import json
 from pathlib import Path
 
@@ -103,6 +105,49 @@ def test_parquet_csv_and_json_lines_agree(tmp_path, monkeypatch):
         names, _, evidence, successes, _ = logs.count(Source(tmp_path / name))
         assert (names, evidence.tolist()) == (expected.journal.memories, expected.journal.evidence.tolist())
         assert successes.tolist() == expected.journal.successes.tolist()
+
+
+DAY, NOON = datetime.date(2024, 7, 2), datetime.datetime(2024, 7, 2, 12, tzinfo=datetime.UTC)
+COLUMNS = {
+    "dates": ({"time": pyarrow.array([DAY, DAY])}, "time", [1719878400.0, 1719878400.0]),
+    "times": ({"time": pyarrow.array([None, NOON], pyarrow.timestamp("ns", "UTC"))}, "time", [np.nan, 1719921600.0]),
+    "coded": ({"time": pyarrow.array(["3", "2024-07-02"]).dictionary_encode()}, "time", [3.0, 1719878400.0]),
+    "decimal": ({"outcome": pyarrow.array([decimal.Decimal(1), None])}, "outcome", [1, -1]),
+    "truth": ({"outcome": pyarrow.array([True, False])}, "outcome", [1, 0]),
+    "nan": ({"outcome": pyarrow.array([1.0, np.nan])}, "outcome", [1, -1]),
+    "null": ({"outcome": pyarrow.nulls(2)}, "outcome", [-1, -1]),
+    "view": ({"id": pyarrow.array(["a", "b"], pyarrow.string_view())}, "memory", [0, 1]),
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_columns_of_parquet_keep_their_meaning(tmp_path, kind):
+    columns, name, expected = COLUMNS[kind]
+    parquet.write_table(pyarrow.table({"id": ["a", "b"], "outcome": [1, 0]} | columns), tmp_path / "log.parquet")
+    loaded = logs.load(Source(tmp_path / "log.parquet"))
+    assert loaded.tally.problems() == ()
+    np.testing.assert_array_equal(getattr(loaded.journal, name), expected)
+
+
+@pytest.mark.parametrize("column", ["id", "outcome", "episode", "score", "time", "unit"])
+@pytest.mark.parametrize("cells", [[[1], [0]], [{"x": 1}, {"x": 0}], [b"a", b"b"]], ids=["lists", "objects", "bytes"])
+def test_columns_that_hold_no_single_values_are_refused(tmp_path, column, cells):
+    parquet.write_table(
+        pyarrow.table({"id": ["a", "b"], "outcome": [1, 0]} | {column: cells}), tmp_path / "log.parquet"
+    )
+    for read in (logs.load, logs.count):
+        with pytest.raises(InputError, match=rf"log\.parquet: column '{column}': .*; must hold text, numbers"):
+            read(Source(tmp_path / "log.parquet"))
+
+
+def test_a_time_that_is_none_is_told(tmp_path):
+    rows = pyarrow.table({"id": ["a", "b", "c"], "outcome": [1, 0, 1], "time": [1.0, np.inf, np.nan]})
+    parquet.write_table(rows, tmp_path / "log.parquet")
+    loaded = logs.load(Source(tmp_path / "log.parquet"))
+    assert loaded.tally.problems() == (
+        f"{tmp_path / 'log.parquet'}:2: time: inf; must be a number of seconds or ISO 8601 text",
+    )
+    np.testing.assert_array_equal(loaded.journal.time, [1, np.nan])
 
 
 def test_rows_that_stand_apart_are_one_episode(tmp_path):

@@ -37,8 +37,10 @@ def times(column: pa.ChunkedArray, place: str, blame: Callable[..., None]) -> np
     if pa.types.is_timestamp(column.type):
         whole = column.cast(pa.timestamp("us", tz=column.type.tz)).cast(pa.int64())
         return whole.to_numpy().astype(np.float64) / 1e6
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        return floats(column)[0]
+    if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+        found, infinite = floats(column)
+        blame(infinite, place, lambda row: f"{column[row].as_py()}; must be a number of seconds or ISO 8601 text")
+        return found
     values, code = codes(column)
     given, found, wrong = values.to_pylist(), [], []
     for one in given:

@@ -84,7 +84,8 @@ def batches(
             if len(skipped):
                 place = np.setdiff1d(place, skipped)[: batch.num_rows]
             start = int(place[-1]) + 1 if len(place) else start
-            table = pa.Table.from_arrays([batch.column(name) for name in columns.values()], list(columns))
+            cells = [_scalars(batch.column(name), f"{path}: column {name!r}") for name in columns.values()]
+            table = pa.Table.from_arrays(cells, list(columns))
             if progress is not None:
                 progress(opened.done(), opened.total)
             yield Rows(table, place)
@@ -92,6 +93,25 @@ def batches(
         raise InputError(f"{path}: cannot be read as a table ({one_line(error)})") from None
     finally:
         opened.close()
+
+
+def _scalars(column: Any, place: str) -> Any:
+    """The column as text, integers, floats, truth values or times, NaN as null; InputError for any other kind."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _scalars(column.cast(kind.value_type), place)
+    if pa.types.is_date(kind):
+        return column.cast(pa.timestamp("us"))
+    if pa.types.is_decimal(kind) or pa.types.is_float16(kind):
+        return column.cast(pa.float64())
+    if pa.types.is_string_view(kind) or pa.types.is_null(kind):
+        return column.cast(pa.large_string())
+    if pa.types.is_floating(kind):
+        return pc.if_else(pc.is_nan(column), None, column)
+    known = ("string", "large_string", "integer", "boolean", "timestamp")
+    if not any(getattr(pa.types, f"is_{name}")(kind) for name in known):
+        raise InputError(f"{place}: {kind}; must hold text, numbers, truth values or times")
+    return column
 
 
 def _open(path: str | Path, wanted: list[str] | None, bad: list[tuple[int, BadLine]]) -> Opened:
@@ -114,6 +134,7 @@ def _open(path: str | Path, wanted: list[str] | None, bad: list[tuple[int, BadLi
 
 def _open_parquet(path: str | Path, wanted: list[str] | None) -> Opened:
     file, count = parquet.ParquetFile(path), 0
+    _check_names(path, file.schema_arrow.names)
 
     def counted() -> Iterator[Any]:
         nonlocal count
@@ -122,6 +143,11 @@ def _open_parquet(path: str | Path, wanted: list[str] | None) -> Opened:
             yield batch
 
     return Opened(file.schema_arrow.names, counted(), 1, lambda: count, file.metadata.num_rows, file.close)
+
+
+def _check_names(path: str | Path, names: list[str]) -> None:
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise InputError(f"{path}: two columns are called {twice!r}")
 
 
 def _open_csv(text: _Text, wanted: list[str] | None, bad: list[tuple[int, BadLine]]) -> Opened:
@@ -142,8 +168,7 @@ def _open_csv(text: _Text, wanted: list[str] | None, bad: list[tuple[int, BadLin
     )
     if wanted is None:
         names = csv.open_csv(pa.PythonFile(text, mode="r"), size, parse).schema.names
-        if twice := next((name for name in names if names.count(name) > 1), None):
-            raise InputError(f"{path}: two columns are called {twice!r}")
+        _check_names(path, names)
         return Opened(names, iter(()), 2, lambda: 0, 0, text.close)
     cells = csv.ConvertOptions(
         column_types=dict.fromkeys(wanted, pa.string()),
