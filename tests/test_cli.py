@@ -52,7 +52,15 @@ def test_the_commands_and_their_options_stay():
     fields = {f"--{name.replace('_', '-')}" for name in formats.FIELDS}
     log = {"--format", "--join", "--strict", "--estimator", "--out", *fields}
     knobs = {"--theta", "--delta", "--alpha", "--prior-a", "--prior-b", "--min-evidence"}
-    labels = {"--theta-low", "--theta-high", "--ridge", "--permutations", "--counters-only", "--rule"}
+    labels = {
+        "--theta-low",
+        "--theta-high",
+        "--ridge",
+        "--permutations",
+        "--counters-only",
+        "--rule",
+        "--assume-additive",
+    }
     assert options == {
         "reproduce": {"--quick", "--sensitivity", "--out"},
         "run": {"--seeds", "--episodes", "--set", "--with", "--out", "--fresh"},

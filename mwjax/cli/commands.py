@@ -204,7 +204,10 @@ def replay(args: argparse.Namespace) -> Answer:
 
     start_devices(args.device)
     names = ("estimator", "theta_low", "theta_high", "min_evidence", "permutations", "rule", "counters_only", "strict")
-    given = {name: getattr(args, name) for name in names} | {"ridge": _ridge(args.ridge)}
+    given = {name: getattr(args, name) for name in names} | {
+        "ridge": _ridge(args.ridge),
+        "additive": args.assume_additive,
+    }
     knobs = Knobs(*(getattr(args, name) for name in Knobs._fields))
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(written_folder(Path(args.out), "replay")) if args.out else None

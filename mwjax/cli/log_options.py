@@ -58,6 +58,11 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="NAME",
         help="also: what this rule would have dropped, and its worth; from `mwjax list governance` (default: none)",
     )
+    it.add_argument(
+        "--assume-additive",
+        action="store_true",
+        help="for --rule: success is linear in the memories of a set; claims more from fewer episodes",
+    )
     knobs(it)
     it.add_argument("--out", metavar="DIR", help="folder for replay.json, memories.csv and figures (default: none)")
 

@@ -80,7 +80,7 @@ def _adjusted(axes: Axes, report: Report, journal: Journal) -> None:
             continue
         axes.plot(own.worth, own.adjusted, "o", ms=4, color=LOW)
         named.append((own.adjusted, own.worth, _short(one.id)))
-        other = of.get(one.companion or "")
+        other = of.get(one.companion)
         if other is not None and other.adjusted is not None:
             axes.plot(other.worth, other.adjusted, "o", ms=4, mfc="none", color=P_PLUS)
             ends = (own.worth, other.worth), (own.adjusted, other.adjusted)

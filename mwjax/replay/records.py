@@ -88,6 +88,8 @@ class Pair:
     together: tuple[int, int]
     only_first: tuple[int, int]
     only_second: tuple[int, int]
+    contrast: float | None = None  # adjusted logit of the first less that of the second
+    contrast_se: float | None = None
 
 
 @dataclass(frozen=True)
@@ -95,11 +97,11 @@ class Suspect:
     """A memory whose interval lies above the base rate and whose adjusted one does not: its worth seems borrowed."""
 
     id: str
-    companion: str | None  # the one it borrows most from
+    companion: str  # the one it borrows most from
     together: float  # share of its evidence in which the companion was present
     borrowed: float  # logit that the companion lends it
-    contrast: float | None  # logit of the companion less its own, adjusted
-    contrast_se: float | None
+    contrast: float  # logit of the companion less its own, adjusted
+    contrast_se: float
     clear: bool  # the 95 % interval of the contrast is above 0
 
 

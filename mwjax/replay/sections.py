@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from scipy import special, stats
+from scipy import stats
 
-from mwjax import priors
 from mwjax.logs import Journal
 from mwjax.replay import adjusted, changes, entangled, heterogeneity, propensity, reliability
 from mwjax.replay.records import Adjustment, Change, Inclusion, Pair, Report, Spread, Suspect
@@ -19,22 +18,23 @@ MOST_PAIRS = 20
 PERMUTED_ENTRIES = 1_000_000_000
 """Entries that all permutations together may move."""
 LEAST_PERMUTATIONS = 19
+LARGEST_LOG = 700.0  # e^700 is still a float64
 
 
 def of_counters(report: Report, evidence: np.ndarray, successes: np.ndarray) -> Report:
-    """The empirical-Bayes prior and what it says of every memory."""
-    prior = priors.fit(successes, evidence)
-    a, b = float(prior.a), float(prior.b)
-    post = a + successes, b + evidence - successes
-    bounds = special.betaincinv(post[0][:, None], post[1][:, None], np.array([0.025, 0.975]))
-    memories = tuple(
-        replace(memory, posterior=mean, posterior_interval=(low, high))
-        for memory, mean, (low, high) in zip(
-            report.memories, (post[0] / (post[0] + post[1])).tolist(), bounds.tolist(), strict=True
-        )
-    )
-    overall = replace(report.overall, spread=Spread(a, b, bool(prior.capped)))
-    return replace(report, memories=memories, overall=overall)
+    """The empirical-Bayes prior and what it says of every memory; evidence against the base rate."""
+    found, rate = heterogeneity.posterior(successes, evidence), report.overall.base_rate
+    told = heterogeneity.evalues(successes, evidence, rate) if 0 < rate < 1 else None
+    memories = []
+    for i, memory in enumerate(report.memories):
+        low, high = found.interval[i].tolist()
+        memory = replace(memory, posterior=float(found.mean[i]), posterior_interval=(low, high))
+        if told is not None:
+            e_value = float(np.exp(min(told.log_e[i], LARGEST_LOG)))
+            memory = replace(memory, e_value=e_value, credible=bool(told.differs[i]))
+        memories.append(memory)
+    overall = replace(report.overall, spread=Spread(found.prior_a, found.prior_b, found.capped))
+    return replace(report, memories=tuple(memories), overall=overall)
 
 
 def of_episodes(report: Report, journal: Journal, *, ridge: float | str, permutations: int) -> Report:
@@ -69,6 +69,10 @@ def _adjusted(report: Report, journal: Journal, ridge: float | str) -> Report:
     """Adjusted worth beside raw worth, residual worth by context, suspects."""
     found, about = adjusted.adjust(journal, penalty=ridge), adjusted.design(journal)
     overall, names = report.overall, journal.memories
+    if report.pairs:
+        report = replace(
+            report, pairs=_contrasted(report.pairs, entangled.entangled(journal, MOST_PAIRS), found, about)
+        )
     suspects = tuple(_suspect(one, names) for one in entangled.suspects(journal, found, about=about))
     lender = {one.id: one.companion for one in suspects}
     residual = None if journal.context is None else adjusted.residual(journal)
@@ -112,6 +116,9 @@ def _heterogeneity(report: Report, journal: Journal, permutations: int) -> Repor
         report.overall.spread,
     )
     assert spread is not None
+    if found.movable < 1:
+        note = f"heterogeneity: {found.movable:.0%} of the units have another of their shape; the others stay in place"
+        report = replace(report, notes=(*report.notes, note))
     spread = replace(
         spread,
         chi2=found.chi2,
@@ -165,14 +172,21 @@ def _inclusion(found: propensity.Estimate | None, memory: int) -> Inclusion | No
     return Inclusion(float(found.value_in[memory]), float(found.value_in_error[memory]), *both)
 
 
+def _contrasted(
+    pairs: tuple[Pair, ...], about: entangled.Pairs, found: adjusted.Adjusted, design: adjusted.Design
+) -> tuple[Pair, ...]:
+    """The pairs with the adjusted contrast of their two memories."""
+    contrast, error = (one.tolist() for one in entangled.contrasts(about, found, design))
+    return tuple(replace(one, contrast=c, contrast_se=se) for one, c, se in zip(pairs, contrast, error, strict=True))
+
+
 def _suspect(one: entangled.Suspect, names: tuple[str, ...]) -> Suspect:
-    alone = one.companion < 0
     return Suspect(
         id=names[one.memory],
-        companion=None if alone else names[one.companion],
+        companion=names[one.companion],
         together=one.together,
         borrowed=one.borrowed,
-        contrast=None if alone else one.contrast,
-        contrast_se=None if alone else one.contrast_error,
-        clear=not alone and one.clear,
+        contrast=one.contrast,
+        contrast_se=one.contrast_error,
+        clear=one.clear,
     )

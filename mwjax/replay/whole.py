@@ -17,7 +17,7 @@ from mwjax.logs import Journal, Source, Tally
 from mwjax.logs.lines import Progress
 from mwjax.replay import counting, sections
 from mwjax.replay.records import Episodes, Homogeneity, MemoryReport, Overall, Report
-from mwjax.replay.rule import value_of_rule
+from mwjax.replay.rule import METHODS, value_of_rule
 from mwjax.types import LABELS, InputError
 
 COUNTERS_NOTE = "counters only: pairs, adjusted worth, drift, calibration and rules need the episodes"
@@ -34,6 +34,7 @@ class Options:
     ridge: float | str = "cv"  # penalty of the adjusted worth; "cv": by cross-validation
     permutations: int = 999  # of outcomes over units, for the test of heterogeneity
     rule: str | None = None  # whose decisions are replayed
+    additive: bool = False  # success is linear in the slots of a set: the rule's worth needs fewer episodes then
     knobs: rules.Knobs = field(default_factory=rules.Knobs)
     counters_only: bool = False  # keep no episodes: one pass in bounded memory
     strict: bool = False  # InputError at the first bad line
@@ -79,7 +80,9 @@ def read(log: Source | str | Path, options: Options, progress: Progress | None =
         return replace(report, notes=(*report.notes, COUNTERS_NOTE)), None
     report = sections.of_episodes(report, journal, ridge=options.ridge, permutations=options.permutations)
     if options.rule is not None:
-        report = replace(report, rule=value_of_rule(journal, options.rule, options.knobs))
+        report = replace(
+            report, rule=value_of_rule(journal, options.rule, options.knobs, method=METHODS[options.additive])
+        )
     return report, journal
 
 

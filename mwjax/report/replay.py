@@ -129,13 +129,13 @@ def _print_suspects(report: Report, console: Console, rows: int) -> None:
     memories = {m.id: m for m in report.memories}
     table = _table("memory", "worth", "adjusted", "borrows from", "together", "its adjusted", "clear", left=("clear",))
     for one in found[:rows]:
-        own, other = memories[one.id], memories.get(one.companion or "")
+        own, other = memories[one.id], memories.get(one.companion)
         table.add_row(
             _name(one.id),
             f"{own.worth:.3f}",
             f"{own.adjusted:.3f}",
-            _name(one.companion or "-"),
-            f"{one.together:.0%}" if one.companion else "-",
+            _name(one.companion),
+            f"{one.together:.0%}",
             "-" if other is None or other.adjusted is None else f"{other.adjusted:.3f}",
             "yes" if one.clear else "no",
         )
@@ -154,16 +154,23 @@ def _print_pairs(report: Report, console: Console, rows: int) -> None:
         say(console, f"\nNo entangled pairs: the greatest correlation of being shown is {report.pairs[0].phi:.2f}")
         return
     say(console, Text(f"\nMost entangled pairs: {len(shown)}", style="bold"))
-    table = _table("first", "second", "phi", "together", "only first", "only second")
+    table = _table("first", "second", "phi", "together", "only first", "only second", "better", left=("better",))
     for pair in shown:
-        table.add_row(_name(pair.first), _name(pair.second), f"{pair.phi:.2f}", *_shares(pair))
+        table.add_row(_name(pair.first), _name(pair.second), f"{pair.phi:.2f}", *_shares(pair), _better(pair))
     console.print(table)
-    say(console, "Success of the episodes that show both, or one without the other, of so many.")
+    say(console, "Success of the episodes that show both, or one without the other. better: credibly so, adjusted.")
 
 
 def _shares(pair: Pair) -> Iterator[str]:
     for n, s in (pair.together, pair.only_first, pair.only_second):
         yield f"{s / n:.3f} of {n:,}" if n else "never"
+
+
+def _better(pair: Pair) -> str:
+    """Which of the two is credibly the better one by the 95 % interval of their contrast."""
+    if pair.contrast is None or pair.contrast_se is None or abs(pair.contrast) <= 1.96 * pair.contrast_se:
+        return "-"
+    return "first" if pair.contrast > 0 else "second"
 
 
 def _print_changes(report: Report, console: Console) -> None:
