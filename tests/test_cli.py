@@ -363,7 +363,7 @@ def test_replay_of_a_rule_and_backtest(call, tmp_path):
     options = ("--half-life", "10,inf", "--out", str(tmp_path / "out"), "--json")
     status, out, err = call("backtest", str(path), *options)
     assert (status, err) == (0, "")
-    assert [one["half_life"] for one in json.loads(out)["settings"]] == [10, None]
+    assert [one["half_life"] for one in json.loads(out)["settings"]] == [10, "inf"]
     assert sorted(os.listdir(tmp_path / "out")) == ["backtest.json", "figure.png", "figure.svg"]
 
 
