@@ -51,7 +51,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     it.add_argument(
         "--counters-only",
         action="store_true",
-        help="worth, intervals and labels alone, in one pass and bounded memory; rows of an episode must stand together",
+        help="worth, intervals and labels alone, in one pass, bounded memory; rows of an episode must stand together",
     )
     it.add_argument(
         "--rule",
