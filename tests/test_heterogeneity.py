@@ -157,11 +157,11 @@ def test_e_bh_names_those_that_differ():
 
 def test_the_posterior_follows_the_fitted_prior():
     rng = np.random.default_rng(8)
-    p = rng.beta(20, 60, 400)
-    n = rng.integers(50, 400, 400)
+    p = rng.beta(20, 60, 120)
+    n = rng.integers(50, 400, 120)
     found = posterior(rng.binomial(n, p), n)
     assert not found.capped
     assert 50 < found.prior_a + found.prior_b < 130
     inside = (found.interval[:, 0] < p) & (p < found.interval[:, 1])
-    assert abs(inside.mean() - 0.95) < 5 * math.sqrt(0.95 * 0.05 / 400)
+    assert abs(inside.mean() - 0.95) < 5 * math.sqrt(0.95 * 0.05 / 120)
     assert posterior(rng.binomial(n, 0.3), n).capped

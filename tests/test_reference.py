@@ -81,7 +81,19 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+SLOW = {
+    "paper",
+    "softmax, cold",
+    "softmax, many",
+    "pair, anchor only",
+    "pairs, masked",
+    "difficulty, masked",
+    "softmax, beta acts",
+}
+"""Their parts are in the others, otherwise combined."""
+
+
+@pytest.mark.parametrize("case", [pytest.param(one, marks=[pytest.mark.slow] * (one in SLOW)) for one in CASES])
 def test_integers_are_equal_and_floats_agree(case):
     static, traced = CASES[case]
     marks = [traced["num_episodes"] // 3, traced["num_episodes"]]

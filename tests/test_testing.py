@@ -13,9 +13,22 @@ ALL = sorted(set(registry.ESTIMATORS) - ALIKE)  # without those of the same fact
 UNPAIRED = ("uniform", "softmax", "thompson", "epsilon_greedy", "blend")
 
 
+COMPONENTS = {
+    name: table[name]
+    for table, names in (
+        (registry.ESTIMATORS, ALL),
+        (registry.RETRIEVAL, UNPAIRED),
+        (registry.WORLDS, list(registry.WORLDS)),
+    )
+    for name in names
+}
+SLOW = {"backdoor", "thompson", "discounted_step", "last_outcome", "memory_worth_oracle", "never_updated", "noisy_or"}
+"""Like others that are checked each time."""
+
+
 @pytest.mark.parametrize(
     "factory",
-    [*map(registry.ESTIMATORS.get, ALL), *map(registry.RETRIEVAL.get, UNPAIRED), *registry.WORLDS.values()],
+    [pytest.param(one, id=name, marks=[pytest.mark.slow] * (name in SLOW)) for name, one in COMPONENTS.items()],
 )
 def test_our_components_keep_the_contract(factory):
     assert check_component(factory) in ("estimator", "retrieval", "outcome")

@@ -140,16 +140,20 @@ def test_the_texts_and_vectors_are_the_given_ones():
 
 
 CASES = {
-    "groups as contexts": ({"outcome": "any", "num_contexts": 6, "noisy": True}, {"flip_prob": 0.1}),
-    "first, late": ({"outcome": "first", "delay": 3}, {"switch_at": 0}),
+    "groups as contexts, unused": (
+        {"outcome": "any", "num_contexts": 6, "noisy": True},
+        {"flip_prob": 0.1, "unused_prob": 0.3},
+    ),
+    "first, late, watched": (
+        {"outcome": "first", "delay": 3, "watched": ("lifetime",), "max_evidence": 400},
+        {"switch_at": 0, "watchers": ["beta"], "theta": 0.5},
+    ),
     "a long set": ({"num_retrieved": 17}, {}),
-    "unused": ({"outcome": "any", "noisy": True}, {"unused_prob": 0.3}),
     "softmax, masked": ({"retrieval": "softmax", "can_mask": True}, {"temperature": 0.1, "masked": 0}),
     "deprecated": (
         {"governance": "deprecate", "counter": "truth", "max_evidence": 400, "scans": True},
         {"rule": "threshold", "theta": 0.3},
     ),
-    "watched": ({"watched": ("lifetime",), "max_evidence": 400}, {"watchers": ["beta"], "theta": 0.5}),
 }
 
 
