@@ -104,16 +104,16 @@ class Adjusted:
 
 
 def adjust(
-    journal: Journal, *, penalty: float | str = "cv", memories: Sequence[int] | None = None, folds: int = 5
+    log: Journal | Design, *, penalty: float | str = "cv", memories: Sequence[int] | None = None, folds: int = 5
 ) -> Adjusted:
     """Adjusted worth by the given penalty lambda, or by that of least held-out log loss ("cv").
 
     Standard errors and variance inflation are those of `memories`: None is all up to DENSE memories, none beyond.
     """
-    about = design(journal)
+    about = log if isinstance(log, Design) else design(log)
     validation = cross_validate(about, folds=folds) if penalty == "cv" else None
     found = fit(about, validation.chosen if validation else penalty)
-    number = len(journal.memories)
+    number = about.matrix.shape[1]
     chosen = np.arange(number if number <= DENSE else 0) if memories is None else np.asarray(memories, np.int64)
     error, inflation = np.full(number, np.nan), np.full(number, np.nan)
     if len(chosen):

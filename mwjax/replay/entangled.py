@@ -126,7 +126,7 @@ def contrasts(pairs: Pairs, result: Adjusted, about: Design) -> tuple[np.ndarray
     return apart @ result.coefficient, error
 
 
-def raw_intervals(successes: np.ndarray, evidence: np.ndarray) -> np.ndarray:
+def intervals(successes: np.ndarray, evidence: np.ndarray) -> np.ndarray:
     """Equal-tailed 95 % intervals [memory, (low, high)] under a Beta(1, 1) prior."""
     a, b = successes + 1.0, evidence - successes + 1.0
     return special.betaincinv(a[:, None], b[:, None], np.array([0.025, 0.975]))
@@ -144,7 +144,7 @@ def suspects(
     about = about if about is not None else adjusted.design(journal)
     found = Fit(result.penalty, result.intercept, result.coefficient)
     evidence, successes = journal.evidence, journal.successes
-    raw = raw_intervals(successes, evidence)
+    raw = intervals(successes, evidence)
     above = np.flatnonzero((raw[:, 0] > result.base_rate) & (evidence > 0))
     lost = special.logit((successes[above] + 1) / (evidence[above] + 2)) - result.relative[above]
     above = above[np.argsort(-lost, kind="stable")]

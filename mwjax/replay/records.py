@@ -192,7 +192,10 @@ def plain(value: Any) -> Any:
 
 def report_json(report: Report) -> dict[str, Any]:
     """{"episodes": {...}, "memories": [...], "overall": {...}, ...}, as json.loads would return it."""
-    return plain(report)
+    found = plain(report)
+    if report.rule is not None:
+        found["rule"]["support"] = report.rule.support
+    return found
 
 
 def report_csv(report: Report, path: str | Path) -> None:

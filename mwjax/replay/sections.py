@@ -39,9 +39,10 @@ def of_counters(report: Report, evidence: np.ndarray, successes: np.ndarray) -> 
 
 def of_episodes(report: Report, journal: Journal, *, ridge: float | str, permutations: int) -> Report:
     """What takes whole episodes. Each section that the log does not support leaves a note."""
+    together = entangled.entangled(journal, MOST_PAIRS)
     sections: tuple[tuple[str, Callable[[Report], Report]], ...] = (
-        ("pairs", lambda report: _pairs(report, journal)),
-        ("adjusted worth", lambda report: _adjusted(report, journal, ridge)),
+        ("pairs", lambda report: _pairs(report, journal.memories, together)),
+        ("adjusted worth", lambda report: _adjusted(report, journal, ridge, together)),
         ("heterogeneity", lambda report: _heterogeneity(report, journal, permutations)),
         ("change points", lambda report: _changes(report, journal)),
         ("inclusion", lambda report: _effects(report, journal)),
@@ -55,9 +56,8 @@ def of_episodes(report: Report, journal: Journal, *, ridge: float | str, permuta
     return report
 
 
-def _pairs(report: Report, journal: Journal) -> Report:
+def _pairs(report: Report, names: tuple[str, ...], found: entangled.Pairs) -> Report:
     """The most entangled pairs."""
-    found, names = entangled.entangled(journal, MOST_PAIRS), journal.memories
     columns = zip(*(column.tolist() for column in found), strict=True)
     pairs = tuple(
         Pair(names[a], names[b], phi, (n, s), (n_a, s_a), (n_b, s_b)) for a, b, phi, n, s, n_a, s_a, n_b, s_b in columns
@@ -65,14 +65,16 @@ def _pairs(report: Report, journal: Journal) -> Report:
     return replace(report, pairs=pairs)
 
 
-def _adjusted(report: Report, journal: Journal, ridge: float | str) -> Report:
+def _adjusted(report: Report, journal: Journal, ridge: float | str, together: entangled.Pairs) -> Report:
     """Adjusted worth beside raw worth, residual worth by context, suspects."""
-    found, about = adjusted.adjust(journal, penalty=ridge), adjusted.design(journal)
+    about = adjusted.design(journal)
+    found = adjusted.adjust(about, penalty=ridge)
     overall, names = report.overall, journal.memories
-    if report.pairs:
-        report = replace(
-            report, pairs=_contrasted(report.pairs, entangled.entangled(journal, MOST_PAIRS), found, about)
-        )
+    contrast, contrast_error = (one.tolist() for one in entangled.contrasts(together, found, about))
+    pairs = tuple(
+        replace(one, contrast=logit, contrast_se=se)
+        for one, logit, se in zip(report.pairs, contrast, contrast_error, strict=True)
+    )
     suspects = tuple(_suspect(one, names) for one in entangled.suspects(journal, found, about=about))
     lender = {one.id: one.companion for one in suspects}
     residual = None if journal.context is None else adjusted.residual(journal)
@@ -103,7 +105,13 @@ def _adjusted(report: Report, journal: Journal, ridge: float | str) -> Report:
         chosen_by="given" if found.validation is None else "cross-validation",
         correlation_with_worth=float(stats.spearmanr(*both).statistic) if enough else None,  # pyright: ignore[reportAttributeAccessIssue]
     )
-    return replace(report, memories=tuple(memories), overall=replace(overall, adjustment=adjustment), suspects=suspects)
+    return replace(
+        report,
+        memories=tuple(memories),
+        overall=replace(overall, adjustment=adjustment),
+        suspects=suspects,
+        pairs=pairs,
+    )
 
 
 def _heterogeneity(report: Report, journal: Journal, permutations: int) -> Report:
@@ -170,14 +178,6 @@ def _inclusion(found: propensity.Estimate | None, memory: int) -> Inclusion | No
     effect, error = float(found.effect[memory]), float(found.effect_error[memory])
     both = (None, None) if math.isnan(effect) else (effect, error)
     return Inclusion(float(found.value_in[memory]), float(found.value_in_error[memory]), *both)
-
-
-def _contrasted(
-    pairs: tuple[Pair, ...], about: entangled.Pairs, found: adjusted.Adjusted, design: adjusted.Design
-) -> tuple[Pair, ...]:
-    """The pairs with the adjusted contrast of their two memories."""
-    contrast, error = (one.tolist() for one in entangled.contrasts(about, found, design))
-    return tuple(replace(one, contrast=c, contrast_se=se) for one, c, se in zip(pairs, contrast, error, strict=True))
 
 
 def _suspect(one: entangled.Suspect, names: tuple[str, ...]) -> Suspect:

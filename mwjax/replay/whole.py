@@ -8,7 +8,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from scipy import special, stats
+from scipy import stats
 
 from mwjax import logs, metrics, rules
 from mwjax.checks import check_integer, check_number
@@ -16,6 +16,7 @@ from mwjax.config import MAX_EVIDENCE, Config, Params, make_params
 from mwjax.logs import Journal, Source, Tally
 from mwjax.logs.lines import Progress
 from mwjax.replay import counting, sections
+from mwjax.replay.entangled import intervals
 from mwjax.replay.records import Episodes, Homogeneity, MemoryReport, Overall, Report
 from mwjax.replay.rule import METHODS, value_of_rule
 from mwjax.types import LABELS, InputError
@@ -113,12 +114,6 @@ def _tally(path: str | Path, tally: Tally, evidence: int) -> Episodes:
         why = [f"{count:,} {reason}" for reason, count in reasons.items()] + tally.messages[:1]
         raise InputError("; ".join([f"{path}: no episode with evidence in {tally.read:,} lines", *why]))
     return Episodes(tally.read, tally.used, tally.skipped.total(), reasons, tally.problems())
-
-
-def intervals(successes: np.ndarray, evidence: np.ndarray) -> np.ndarray:
-    """Equal-tailed 95 % intervals [memory, (low, high)] of success probabilities under a Beta(1, 1) prior."""
-    a, b = successes + 1.0, evidence - successes + 1.0
-    return special.betaincinv(a[:, None], b[:, None], np.array([0.025, 0.975]))
 
 
 def homogeneity(successes: np.ndarray, evidence: np.ndarray) -> Homogeneity:
