@@ -1,8 +1,6 @@
 """Adjusted worth: the checked values, a dense twin, standard errors by simulation and by formula, labels."""
 
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +9,6 @@ from scipy import optimize, special, stats
 from mwjax.logs.journal import Journal, journal
 from mwjax.replay import adjusted
 from mwjax.types import InputError
-
-LINEUPS = Path(__file__).parents[2] / "shared" / "data" / "wnba_2024_lineups.jsonl"
 
 
 def random_log(rng, episodes=400, memories=12, sizes=(1, 5), b=None) -> Journal:
@@ -43,36 +39,23 @@ def twin(x: np.ndarray, y: np.ndarray, penalty: float) -> tuple[float, np.ndarra
     return found.x[0], found.x[1:]
 
 
-@pytest.fixture(scope="module")
-def lineups() -> Journal:
-    if not LINEUPS.exists():
-        pytest.skip(f"{LINEUPS} is absent")
-    records = [json.loads(line) for line in LINEUPS.read_text().splitlines()]
-    names = {}
-    sets = [[names.setdefault(one, len(names)) for one in record["retrieved"]] for record in records]
-    log = journal(sets, [record["outcome"] for record in records], len(names))
-    unit = np.unique([record["time"] for record in records], return_inverse=True)[1].astype(np.int32)
-    side = np.array([1 if record["context"] == "home" else -1 for record in records], np.int8)
-    return log._replace(memories=tuple(names), unit=unit, side=side)
-
-
-def test_lineups_give_the_checked_values(lineups):
-    found = adjusted.adjust(lineups, penalty=30)
-    b = dict(zip(lineups.memories, found.coefficient, strict=True))
+def test_lineups_give_the_checked_values(stints):
+    found = adjusted.adjust(stints, penalty=30)
+    b = dict(zip(stints.memories, found.coefficient, strict=True))
     assert (found.rows, found.left_out) == (5_074, 0)
     assert round(found.intercept, 6) == 0.011067
     values = {"p039": 0.2705, "p057": 0.2209, "p082": 0.2124, "p009": 0.022}
     assert {one: round(b[one], 3 if one == "p009" else 4) for one in values} == values
-    often = lineups.evidence >= 200
-    worth = lineups.successes / lineups.evidence
+    often = stints.evidence >= 200
+    worth = stints.successes / stints.evidence
     assert often.sum() == 108
     assert round(stats.spearmanr(worth[often], found.coefficient[often]).statistic, 3) == 0.709
-    alike = [worth[lineups.memories.index(one)] for one in ("p009", "p057")]
+    alike = [worth[stints.memories.index(one)] for one in ("p009", "p057")]
     assert np.round(alike, 3).tolist() == [0.560, 0.570]
 
 
-def test_cross_validation_of_the_lineups_says_how_sure_it_is(lineups):
-    found = adjusted.cross_validate(adjusted.design(lineups), grid=(1, 30, 100, 10_000))
+def test_cross_validation_of_the_lineups_says_how_sure_it_is(stints):
+    found = adjusted.cross_validate(adjusted.design(stints), grid=(1, 30, 100, 10_000))
     assert found.chosen in (30, 100)
     assert found.excess[0] > 2 * found.standard_error[0]
     assert found.excess[found.penalty == found.chosen] == 0
@@ -98,11 +81,11 @@ def test_a_steep_log_converges():
     np.testing.assert_allclose([found.intercept, *found.coefficient], [intercept, *b], atol=1e-3)
 
 
-def test_two_sides_are_one_row(lineups):
-    about = adjusted.design(lineups)
+def test_two_sides_are_one_row(stints):
+    about = adjusted.design(stints)
     assert about.matrix.shape == (5_074, 157)
     assert (about.matrix.sum(axis=1) == 0).all()
-    broken = lineups._replace(outcome=np.where(np.arange(len(lineups.outcome)) < 3, -1, lineups.outcome))
+    broken = stints._replace(outcome=np.where(np.arange(len(stints.outcome)) < 3, -1, stints.outcome))
     assert adjusted.design(broken).left_out == 4
     assert adjusted.design(broken).matrix.shape[0] == 5_072
 

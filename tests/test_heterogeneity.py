@@ -1,9 +1,7 @@
 """Heterogeneity: permutations keep units whole, the p-value is uniform under the null, real differences are seen."""
 
 import itertools
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,29 +11,14 @@ from mwjax.logs.journal import Journal, journal
 from mwjax.replay.heterogeneity import DIFFERENCES, NO_DIFFERENCES, evalues, heterogeneity, posterior
 from mwjax.types import InputError
 
-LINEUPS = Path(__file__).parents[2] / "shared" / "data" / "wnba_2024_lineups.jsonl"
-
-
-def lineups() -> Journal:
-    """The log of line-ups, its stints as units with two sides."""
-    if not LINEUPS.exists():
-        pytest.skip(f"{LINEUPS} is absent")
-    records = [json.loads(line) for line in LINEUPS.read_text().splitlines()]
-    names = {}
-    sets = [[names.setdefault(one, len(names)) for one in record["retrieved"]] for record in records]
-    log = journal(sets, [record["outcome"] for record in records], len(names))
-    unit = np.unique([record["time"] for record in records], return_inverse=True)[1].astype(np.int32)
-    side = np.array([1 if record["context"] == "home" else -1 for record in records], np.int8)
-    return log._replace(memories=tuple(names), unit=unit, side=side)
-
 
 def random_log(rng, episodes: int = 300, memories: int = 20, size: int = 4) -> Journal:
     sets = [rng.choice(memories, size, replace=False) for _ in range(episodes)]
     return journal(sets, rng.integers(0, 2, episodes), memories)
 
 
-def test_lineups_give_the_checked_values():
-    log = lineups()
+def test_lineups_give_the_checked_values(stints):
+    log = stints
     found = heterogeneity(log)
     assert round(found.chi2, 2) == 447.67
     assert (found.p_value, found.verdict, found.units, found.movable) == (0.001, DIFFERENCES, 5_074, 1.0)
@@ -56,9 +39,9 @@ def test_lineups_give_the_checked_values():
     assert abs(found.standard_deviation - 26.2) < 5 * error(200)  # as published, of some 200 permutations
 
 
-def test_the_order_of_the_lines_does_not_matter():
+def test_the_order_of_the_lines_does_not_matter(stints):
     """Units far apart, and the other side first: the same units, the same permutations."""
-    log = lineups()
+    log = stints
     first = np.argsort(-np.arange(len(log.outcome)) % 2, kind="stable")  # all away lines, then all home ones
     sets = np.split(log.memory, log.start[1:-1])
     other = journal([sets[i] for i in first], log.outcome[first], len(log.memories))
